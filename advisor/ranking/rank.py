@@ -167,7 +167,9 @@ def rank(
         ranked = _told(judged, ranked.remarks, ranked.untold, ranked.coverage)
     if ranked.coverage == NOTHING_SEEN:
         seen = (kernel.name,)
-        ranked = replace(ranked, coverage=Coverage(seen, () if ranked.judged else seen))
+        # with other dimensions than the assumed ones there may be more
+        fine = () if ranked.judged or any(_assumed(kernel)) else seen
+        ranked = replace(ranked, coverage=Coverage(seen, fine))
     return replace(ranked, names=bindable(kernel))
 
 
@@ -415,6 +417,9 @@ class _Ranking:
             judged.append(self._valued(told, transform, best.proposal, whole))
         judged.sort(key=lambda one: one.finding.code)
         left = _left_out(subject, before)
+        if left == NOTHING_SEEN:
+            # that nothing pays at the values tried says little of others
+            left = Coverage((subject.kernel.name,))
         if judged:
             return _told(judged, (), untold, left)
         names = ", ".join(open_sizes(before, subject.sizes))
@@ -492,11 +497,10 @@ def _left_out(subject: Subject, here: Costed) -> Coverage:
 
 def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     """Return a loop of many small steps and calls: that no rule found more is not that there is
-    no more.
+    no more. Without a loop, it may be what calls it that can do better: it is only analysed.
     """
     kernel = subject.kernel
-    loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
-    if loop is None or kernel.context.is_compiled:
+    if kernel.context.is_compiled:
         return NOTHING_SEEN
     # most kernels hold nothing that the module prices
     from costdb.pricing import SECTION as INTERPRETER
@@ -505,10 +509,13 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
         return NOTHING_SEEN
     if fixed_part(here.priced, subject.sizes.values) < now / 2:
         return NOTHING_SEEN
+    loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
+    if loop is None:
+        return Coverage((kernel.name,))
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
     took = f"{1e3 * now:.3g} ms" if now >= _MILLISECOND else f"{1e6 * now:.3g} us"
-    waits = _what_waits(line, kernel)
+    waits = _what_waits(line, kernel) + "as assumed, " * any(_assumed(kernel))
     why = f"{took} a call, mostly steps and calls on little data; {waits}{NO_RULE}"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))

@@ -175,7 +175,7 @@ def summary(report: Report) -> str:
         return f"{text}. No finding in what could be read."
     if coverage.complete and not known:
         return f"{text}. Nothing was analysed."
-    if coverage.complete:
+    if coverage.complete and len(coverage.fine) == known:
         return f"{text}. Nothing to gain on {report.machine}."
     return f"{text}. No finding in what was analysed."
 

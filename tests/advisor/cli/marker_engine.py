@@ -54,7 +54,7 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
             gain = finding.prediction
             if options.reports(finding.code, gain.speedup):
                 findings.append(finding)
-    coverage = Coverage(("kernel",))
+    coverage = Coverage(("kernel",), () if findings else ("kernel",))
     return FileResult(path, source, tuple(findings), tuple(remarks), coverage=coverage)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_EACH_CORE, Finding, Ranked, Verdict
 from advisor.ranking.rank import rank
+from advisor.report.model import Report, summary
 from advisor.transform_registry import transforms
 from costdb.machines import machine_of
 from tests.advisor.ranking.priced_kernels import (
@@ -230,6 +231,33 @@ def test_loops_of_small_steps_and_calls_are_not_fine(source: str, n: int, fine: 
             and "no rule rewrites it" in gap.reason
         )
     assert found.coverage.complete == fine
+
+
+DEPTH = "import numpy as np\n\n\ndef depth(z, x: float):\n    return z[3, 0] * (1 - x) + z[4, 1]\n"
+NEAREST = """\
+import numpy as np
+
+
+def nearest(a, b):
+    d = np.empty(len(a))
+    for i in range(len(a)):
+        d[i] = np.sqrt(((b - a[i]) ** 2).sum(axis=1)).min()
+    return d
+"""
+
+
+@pytest.mark.parametrize("size", ["", "9", "int(input())"])
+@pytest.mark.parametrize(
+    ("source", "call"), [(DEPTH, "depth({}, 0.5)"), (NEAREST, "nearest({0}, {0})")]
+)
+def test_only_what_is_known_is_fine(source: str, call: str, size: str) -> None:
+    """Sizes and dimensions, and that what takes the time is not what calls it again and again."""
+    source += "\n\n" + call.format(f"np.ones(({size}, 2))") if size else ""
+    result = check_source("f.py", source, Options("node2026", {}, (), (), None))
+    known = {one.kernel for one in result.findings}.union(result.coverage.analysed)
+    assert not result.coverage.fine and (not size or call.partition("(")[0] in known)
+    report = Report("node2026", result.findings, (), {}, looked_into=1, coverage=result.coverage)
+    assert "Nothing to gain" not in summary(report)
 
 
 PARTLY = """\
