@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import ast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,8 +14,8 @@ from advisor.frontend.bindings import (
     Function,
     NameScope,
     Naming,
-    ScopeKind,
     assigned_names,
+    dotted,
     function_of,
     home_of,
     names_in,
@@ -31,7 +32,7 @@ from advisor.frontend.indices import known
 from advisor.frontend.lists import joined
 from advisor.frontend.scope import KINDS, Scope, is_kept
 from advisor.frontend.simple_statements import SimpleStatements
-from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.frontend.trees import NotKnown, NotUnderstood, as_python, nodes_in
 from advisor.ir.effects import BUILTINS, OBJECT
 from advisor.ir.statements import (
     CONDITION,
@@ -67,6 +68,7 @@ _READ = (
     cst.Assign | cst.AugAssign | cst.AnnAssign | cst.Expr | cst.Pass
     | cst.For | cst.While | cst.If | cst.Break | cst.Continue
 )  # fmt: skip
+_NAMED = cst.Name | cst.Attribute | cst.Subscript
 _DEFAULTS = cst.Integer | cst.Float | cst.UnaryOperation | cst.Name | cst.SimpleString
 
 
@@ -77,7 +79,8 @@ class Inlined:
     Attributes
     ----------
     parameters : mapping of str to (str, libcst.BaseExpression or None)
-        What its parameters are called, in order, and what they are where nothing is given.
+        What its parameters are called, in order, and what they are where nothing is given. Those
+        that are objects are called what these are.
     statements : tuple of CSTNode
     result : libcst.BaseExpression
     again : frozenset of str
@@ -104,7 +107,9 @@ class Bodies:
 
     scopes: tuple[NameScope, ...]
     originals: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
-    _known: dict[cst.FunctionDef, Inlined | None] = field(default_factory=dict)
+    _known: dict[tuple[cst.FunctionDef, frozenset[tuple[str, str]]], Inlined | None] = field(
+        default_factory=dict
+    )
 
     def original(self, node: cst.CSTNode) -> cst.CSTNode:
         """Return the node of the file that a node stands for, through all that stand between."""
@@ -112,20 +117,37 @@ class Bodies:
             node = of
         return node
 
-    def of(self, function: Function) -> Inlined | None:
-        """Return what a function does; None for one that is more than assignments and a result."""
-        node = function[0]
-        if node not in self._known:
-            self._known[node] = self._read(*function)
-        return self._known[node]
+    def of(
+        self, function: Function, objects: Mapping[str, str], around: Collection[str]
+    ) -> Inlined | None:
+        """Return what a function does; None for one that is more than assignments and a result.
 
-    def _read(self, node: cst.FunctionDef, scopes: tuple[NameScope, ...]) -> Inlined | None:
+        Parameters
+        ----------
+        function : Function
+        objects : mapping of str to str
+            Parameters that are objects, and which these are where it is called.
+        around : collection of str
+            Attributes that are read as names.
+        """
+        key = function[0], frozenset(objects.items())
+        if key not in self._known:
+            self._known[key] = self._read(*function, objects, around)
+        return self._known[key]
+
+    def _read(
+        self,
+        node: cst.FunctionDef,
+        scopes: tuple[NameScope, ...],
+        objects: Mapping[str, str],
+        around: Collection[str],
+    ) -> Inlined | None:
         own, given = scopes[-1], node.params
         statements: list[cst.CSTNode] = list(node.body.body)
         plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param) or node.decorators)
         if not plain or node.asynchronous is not None or own.later or own.elsewhere:
             return None
-        if scopes[-2].kind is ScopeKind.CLASS or not self._sees_the_same(scopes):
+        if not self._sees_the_same(scopes) or any(len(own.bound[one]) > 1 for one in objects):
             return None
         returned: cst.BaseExpression = cst.Name("None")
         match statements[-1]:
@@ -146,8 +168,15 @@ class Bodies:
         smalls = [one for part in statements for one in _smalls(part)]
         if not all(isinstance(one, _READ) for one in smalls) or any(map(_shows, smalls)):
             return None
-        names = {one: f"{node.name.value}__{one}" for one in own.bound}
-        naming = Naming(lambda one: names.get(one.value) if isinstance(one, cst.Name) else None)
+        names = {one: objects.get(one, f"{node.name.value}__{one}") for one in own.bound}
+
+        def named(one: cst.CSTNode) -> str | None:
+            path = dotted(one) if isinstance(one, _NAMED) else None
+            root, *rest = (path or "").split(".")
+            name = ".".join((names.get(root, ""), *rest))
+            return name if name in around or (not rest and root in names) else None
+
+        naming = Naming(named)
         defaults = [*given.posonly_params, *given.params, *given.kwonly_params]
         if not all(one.default is None or isinstance(one.default, _DEFAULTS) for one in defaults):
             return None
@@ -395,12 +424,13 @@ class Besides(SimpleStatements):
 
     def _in_its_place(self, call: cst.Call) -> cst.BaseExpression | None:
         scope = self.scope
-        function = function_of(call.func, self.bodies.scopes, self.functions)
-        name = None if function is None else function[0].name.value
-        if function is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
+        found = self._called(call)
+        name = None if found is None else found[0][0].name.value
+        if found is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
             return None
-        body = self.bodies.of(function)
-        given = None if body is None else given_to(body, call)
+        function, whole, objects = found
+        body = self.bodies.of(function, objects, scope.seen.around)
+        given = None if body is None else given_to(body, whole)
         if body is None or given is None:
             return None
         moment, pending = scope.moment(), list(scope.pending)
@@ -409,7 +439,8 @@ class Besides(SimpleStatements):
         try:
             scope.calls, self.expanded = (*around, function[0].name.value), {}
             for parameter, value in given.items():
-                made += self._passed(parameter, value, scope.span(call))
+                if parameter not in objects.values():
+                    made += self._passed(parameter, value, scope.span(call))
             made += self._parts(body.statements, False)
             certain = not made or self.reads is None or not is_conditional(call, self.reads)
             # which array a name is that a function binds more than once, nobody follows
@@ -427,6 +458,31 @@ class Besides(SimpleStatements):
         for other in scope.locals.keys() - arrays:
             del scope.locals[other]
         return None
+
+    def _called(self, call: cst.Call) -> tuple[Function, cst.Call, dict[str, str]] | None:
+        """Return the function that a call surely calls, all it is given, and which are objects.
+
+        Methods are given what they are called on. What is given objects binds no attributes.
+        """
+        scope, whole = self.scope, call
+        function = function_of(call.func, self.bodies.scopes, self.functions)
+        match call:
+            case cst.Call(cst.Name("len"), [one]) if not scope.not_builtin("len"):
+                call = cst.Call(cst.Attribute(one.value, cst.Name("__len__")))
+            case cst.Call(cst.Attribute(one)):
+                whole = call.with_changes(args=[cst.Arg(one), *call.args])
+            case _ if function is None or not any(scope.is_object(n) for n in names_in(call)):
+                return None if function is None else (function, whole, {})
+        named = self.functions.get((dotted(call.func) or "").rpartition(".")[2], ())
+        tree, names = as_python(call), self.reading.names if named else None
+        found = names.file.called(tree, names) if names and isinstance(tree, ast.Call) else None
+        done = None if names is None or found is None else names.file.done(found[0])
+        if found is None or done is None or done.changes.wholly:
+            return None
+        texts = {name: ast.unparse(value) for name, value in found[1].items()}
+        objects = {name: text for name, text in texts.items() if scope.is_object(text)}
+        lines = {scope.span(one[0].name).start_line: one for one in named}
+        return lines[found[0].lineno], whole, objects
 
     def _evaluated(self, call: cst.Call, result: cst.BaseExpression) -> None:
         """Note what a call returns, before another one gives its parameters other values."""

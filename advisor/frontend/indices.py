@@ -436,6 +436,8 @@ def _called(node: cst.Call, scope: Scope) -> Known:
             return scope.listed[items][0]
         case "len", [cst.Name(value=items)] if items in scope.lengths:
             return scope.lengths[items]
+        case "len", [_] if (shown := scope.expanded(node)) is not None:
+            return known(shown, scope)
         case "int", [Expr() as number]:
             return number
         case (("min" | "max"), [_, _, *_]) if len(numbers) == len(given):

@@ -73,7 +73,8 @@ class File:
         self.classes = {
             one.name: {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)}
             for one in classes
-            if one in tree.body and not one.bases and one.name not in self.again | bases
+            if one in tree.body and {*map(ast.unparse, one.bases)} <= {"object"}
+            if one.name not in self.again | bases
         }
         self._fields = {
             one.name: {
