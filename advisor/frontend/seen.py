@@ -33,7 +33,7 @@ from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Unknown
 from advisor.numpy_table import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.observed import READ, Seen, SeenArray, SeenNumber
+from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import Span
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym, to_text
 from costdb.expr.functions import is_name
@@ -71,8 +71,15 @@ def as_seen(
     read, types = seen.source in READ, {one.name: one.dtype for one in seen.numbers}
     attributes = [name for name in types if "." in name]
     stay = settled("\n".join(lines)) if attributes else frozenset[str]()
+    # what it binds first it is not given
+    first = _made_first(function.node.body) if read else {}
+    made = [
+        SeenBinding(lines[scope.span(first[one.name]).start_line - 1].strip(), one.name, one)
+        for one in seen.arrays
+        if one.name in first
+    ]
     scope.seen = SeenNames(
-        seen.bindings,
+        (*seen.bindings, *made),
         tuple(lines),
         frozenset(
             name
@@ -91,7 +98,7 @@ def as_seen(
     arrays = array_bindings(seen)
     inner = Span(function.line, 0, function.line, 0)
     places = {**dict.fromkeys(arrays, inner), **parameters}
-    given = [array for array in seen.arrays if array.name in parameters]
+    given = [array for array in seen.arrays if array.name in parameters.keys() - first]
     own = {array.name for array in given}
     later = [array for name, array in arrays.items() if name not in own]
     found = _declared((*given, *later), function, places, once, known)
@@ -122,6 +129,18 @@ def as_seen(
             )
         elif is_kept(name, function.node):
             scope.listed[name] = sym(size_of(f"len({name})")), numbers[-1].dtype
+
+
+def _made_first(body: cst.BaseSuite) -> dict[str, cst.CSTNode]:
+    """Return the attributes that statements bind before they read them, and where."""
+    found, named = dict[str, cst.CSTNode](), set[str]()
+    for part in body.body:
+        match part:
+            case cst.SimpleStatementLine([cst.Assign(value=value) as made]):
+                new = assigned_names(made) - named - names_in(value)
+                found |= dict.fromkeys((name for name in new if "." in name), part)
+        named |= names_in(part)
+    return found
 
 
 def size_of(name: str) -> str:
