@@ -237,8 +237,10 @@ ROWS: Final = {
     **_rows(Row(1, _OF.ROOT, "fc"), "sqrt"),
     **_rows(Row(1, _OF.FUNCTION, "f"), "cbrt"),
     # those that take about as long as `exp` does, by NumPy's own vector code, and the others
-    **_rows(Row(1, _OF.TRANSCENDENTAL, "fc"), "exp exp2 log log2 sin cos tanh cosh"),
+    **_rows(Row(1, _OF.TRANSCENDENTAL, "fc"), "exp exp2 log log2 tanh cosh"),
     **_rows(Row(1, _OF.TRANSCENDENTAL, "fc"), "arcsin arccos arctan"),
+    # of the C library, one number after the other
+    **_rows(Row(1, _OF.CIRCULAR, "fc"), "sin cos"),
     **_rows(Row(1, _OF.FUNCTION, "fc"), "expm1 log10 log1p tan sinh arcsinh arccosh arctanh"),
     **_rows(Row(1, _OF.FUNCTION, "fc", "real"), "angle"),
     **_rows(Row(2, _OF.BINARY, "?ifc"), "add multiply minimum maximum fmax fmin"),
@@ -352,6 +354,7 @@ _LIBRARY_ONLY = frozenset(
         ArrayOperation.ROOT,
         ArrayOperation.TRANSCENDENTAL,
         ArrayOperation.FUNCTION,
+        ArrayOperation.CIRCULAR,
         ArrayOperation.POWER,
     }
 )

@@ -193,6 +193,7 @@ class ArrayOperation(StrEnum):
     ROOT = "root"
     TRANSCENDENTAL = "transcendental"
     FUNCTION = "function"
+    CIRCULAR = "circular"
     POWER = "power"
     BINARY = "binary"
     DIVIDE = "divide"

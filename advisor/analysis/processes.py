@@ -214,8 +214,8 @@ ROOT = 20
 ALLOCATED = 500
 """An array that an iteration makes, however small."""
 _FUNCTIONS = {
-    ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION, ArrayOperation.POWER,
-    ArrayOperation.REMAINDER,
+    ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION, ArrayOperation.CIRCULAR,
+    ArrayOperation.POWER, ArrayOperation.REMAINDER,
 }  # fmt: skip
 _ROOTS = {ArrayOperation.ROOT, ArrayOperation.DIVIDE, ArrayOperation.DIVIDE_BY_ONE}
 _ALGORITHMS = {ArrayOperation.SORT, ArrayOperation.FFT}

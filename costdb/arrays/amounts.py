@@ -320,12 +320,12 @@ _WITHOUT_RUNS = frozenset(
 _BY_ELEMENT = frozenset({
     ArrayOperation.BINARY, ArrayOperation.DIVIDE, ArrayOperation.COMPARE, ArrayOperation.UNARY,
     ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION,
-    ArrayOperation.POWER,
+    ArrayOperation.POWER, ArrayOperation.CIRCULAR,
     ArrayOperation.WHERE, ArrayOperation.DIVIDE_BY_ONE, ArrayOperation.REMAINDER,
 })  # fmt: skip
 _OPERANDS = {
     ArrayOperation.UNARY: 1, ArrayOperation.ROOT: 1, ArrayOperation.TRANSCENDENTAL: 1,
-    ArrayOperation.DIVIDE_BY_ONE: 1, ArrayOperation.WHERE: 3,
+    ArrayOperation.CIRCULAR: 1, ArrayOperation.DIVIDE_BY_ONE: 1, ArrayOperation.WHERE: 3,
 }  # fmt: skip
 """How many operands calls of a class have beside a result; of others it is two."""
 

@@ -45,6 +45,7 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "unary": ("binary",),
     "root": ("divide", "transcendental"),
     "function": ("transcendental",),
+    "circular": ("remainder", "transcendental"),
     "power": ("function", "transcendental"),
     "compare": ("binary",),
     "where": ("binary",),

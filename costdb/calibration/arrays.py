@@ -87,6 +87,7 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "root": ("float64",),
     "transcendental": ("float64",),
     "function": ("float64",),
+    "circular": ("float64",),
     "power": ("float64",),
     "where": ("float64",),
     "scan": ("float64", "int64"),
@@ -117,6 +118,7 @@ UFUNCS: Mapping[str, tuple[str, int]] = {
     "root": ("sqrt", 1),
     "transcendental": ("exp", 1),
     "function": ("hypot", 2),
+    "circular": ("sin", 1),
     "power": ("power", 2),
 }
 VIEWS = "row", "part", "column", "inside"
