@@ -168,6 +168,9 @@ def _carrying(program: Program, talking: list[_Talking], node: ast.stmt) -> _Car
     made = _Carrying(node, visit, steps, shown, names_around(program.context.source, node.lineno))
     plain = all(x.blocking and x.op in _ENDS | _REDUCTIONS for x in steps)
     plain &= not any(one.loops for one in found)
+    # a sum of lists is one after the other
+    listed = (x.op in _REDUCTIONS and x.send and x.send.kind is PayloadKind.OBJECT for x in steps)
+    plain &= not any(listed)
     alone = made.reduces and not found[0].branches
     return made if plain and (alone or (text and not made.reduces)) else None
 
