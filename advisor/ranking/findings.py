@@ -206,6 +206,8 @@ def finding_of_repeated(
         where, how = ", not in each call", "call in"
     each = f"each {how} {loop} computes it" if again.line else "it is computed more than once"
     why = f"{each} from the same operands"
+    if again.each:
+        why += ", if what is kept for all of these fits in memory"
     offer = Offer(f"compute {shown} once{where}", why, span_of(first, lines))
     place = Place(path, again.function, source, num(1))
     evidence = Evidence(machine.name, calibration_of(machine), Provenance.DERIVED, ())
