@@ -444,7 +444,8 @@ class Besides(SimpleStatements):
             made += self._parts(body.statements, False)
             certain = not made or self.reads is None or not is_conditional(call, self.reads)
             # which array a name is that a function binds more than once, nobody follows
-            certain &= not any(one in scope.views or scope.has_array(one) for one in body.again)
+            followed = scope.views.keys() | scope.written_out.keys()
+            certain &= not any(one in followed or scope.has_array(one) for one in body.again)
             if certain and not any(map(_is_unread, walk(tuple(made)))):
                 scope.pending += made
                 self._evaluated(call, body.result)
@@ -499,7 +500,12 @@ class Besides(SimpleStatements):
         if isinstance(node, cst.Name) and (node.value in scope.things or node.value == "None"):
             scope.bind_thing(name, scope.kind_of(node))
             return ()
-        number, value = known(node, scope), value_of(node, scope)
+        number = known(node, scope)
+        scope.written_out.pop(name, None)
+        if isinstance(number, cst.SimpleString):
+            scope.written_out[name] = number
+            return ()
+        value = value_of(node, scope)
         if isinstance(value, Read) and scope.type_of(value).extents:
             scope.bind_view(name, value)
             return ()

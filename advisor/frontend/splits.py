@@ -218,6 +218,10 @@ def decided(test: cst.BaseExpression, scope: Scope) -> bool | None:
     match test:
         case cst.Comparison() if test in scope.holding:
             return scope.holding[test]
+        case cst.Comparison(
+            left, [cst.ComparisonTarget(cst.Equal() | cst.NotEqual() as operator, right)]
+        ) if (same := _same_text(left, right, scope)) is not None:
+            return same is isinstance(operator, cst.Equal)
         case cst.Comparison():
             found = [one for split in scope.splits for one in _outcomes(test, split, scope)]
             pairs = len(test.comparisons)
@@ -229,6 +233,14 @@ def decided(test: cst.BaseExpression, scope: Scope) -> bool | None:
         case cst.UnaryOperation(cst.Not(), inner):
             holds = decided(inner, scope)
             return None if holds is None else not holds
+    return None
+
+
+def _same_text(left: cst.BaseExpression, right: cst.BaseExpression, scope: Scope) -> bool | None:
+    """Return whether two texts that are written out are equal; None for anything else."""
+    one, other = known(left, scope), known(right, scope)
+    if isinstance(one, cst.SimpleString) and isinstance(other, cst.SimpleString):
+        return one.evaluated_value == other.evaluated_value
     return None
 
 

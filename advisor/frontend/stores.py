@@ -123,7 +123,7 @@ def _same(left: Known, right: Known) -> Expr | None:
 
 
 def bind_item(name: str, item: Known, scope: Scope) -> None:
-    """Let a name denote what is written: a number, a tuple of them, an array or part of one.
+    """Let a name denote what is written: a number or text, a tuple, an array or part of one.
 
     Raises
     ------
@@ -134,10 +134,10 @@ def bind_item(name: str, item: Known, scope: Scope) -> None:
         raise NotUnderstood(f"`{name}` is an array elsewhere and goes through a loop's values here")
     scope.forget(name)
     scope.written_out.pop(name, None)
-    if isinstance(item, tuple):
+    if isinstance(item, tuple | cst.SimpleString):
         scope.written_out[name] = item
         return
-    if isinstance(item, cst.SimpleString) or bound_to_number(name, item, scope):
+    if bound_to_number(name, item, scope):
         return
     value = value_of(item, scope)
     if isinstance(value, Scalar):
