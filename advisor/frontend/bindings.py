@@ -477,20 +477,27 @@ SpanOf = Callable[[cst.CSTNode], Span]
 _PYTHONS = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
 
 
-def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> frozenset[str]:
+def names_around(
+    seen: Seen, scopes: Sequence[NameScope], parameters: Iterable[str]
+) -> frozenset[str]:
     """Return what a function was seen to read or bind that is no name of its own.
 
     Parameters
     ----------
     seen : Seen
-    own : NameScope
-        Names of the function.
+    scopes : sequence of NameScope
+        Names of the module first, and of the function last.
     parameters : iterable of str
     """
+    own = scopes[-1]
     # options are read into a name of the function's own
     named = (*(one.name for one in seen.arrays), *(one.name for one in seen.numbers))
     roots = {one.partition(".")[0] for one in named} if seen.source in READ else ()
-    kept = {name for name in (*parameters, *roots) if len(own.bound.get(name, ())) == 1}
+    kept = {
+        name
+        for name in (*parameters, *roots)
+        if len((home_of(name, scopes) or own).bound.get(name, ())) == 1
+    }
     shown: tuple[SeenArray | SeenNumber | SeenBinding, ...]
     shown = (*seen.arrays, *seen.numbers, *seen.bindings)
     return frozenset(

@@ -172,7 +172,7 @@ def _kernel(
     if seen is not None:
         # nothing changes what the module binds once to a number
         fixed = {name for name, kind in reader.numbers.items() if kind == PYTHON_FLOAT}
-        others = names_around(seen, own_scope, places) - reader.integers.keys() - fixed
+        others = names_around(seen, function.scopes, places) - reader.integers.keys() - fixed
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
     made, span_of = as_names(function.node, others, span_of)
     function, parameters = replace(function, node=made), _parameters(made)

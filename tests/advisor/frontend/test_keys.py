@@ -29,10 +29,18 @@ PROGRAM = """
         d["u"][:] = out
         return out
 
+    GIVEN = {"n": 4000, "w": 0.5}
+
+    def scaled(x):
+        out = np.zeros(GIVEN["n"])
+        for i in range(GIVEN["n"]):
+            out[i] = x[i] * GIVEN["w"]
+        return out
+
     def main():
         p = {"u": np.arange(3000.0), "v": np.ones(3000), "n": 3}
         r = np.ones(5000, dtype=[("stars", float), ("user", int)])
-        return step(p, 0.1), p["u"], total(r, np.arange(5000.0))
+        return step(p, 0.1), p["u"], total(r, np.arange(5000.0)), scaled(np.arange(4000.0))
 
     RESULT = main()
 """
@@ -50,7 +58,7 @@ def test_dictionaries_and_records_hold_arrays() -> None:
     result = check_source("program.py", source, Options("node2026", sizes, (), (), None))
     assert KEY not in repr((result.findings, result.coverage))
     fixes = {one.kernel: one.fix for one in result.findings if one.fix is not None}
-    assert fixes.keys() == {"total", "step"}
+    assert fixes.keys() == {"total", "step", "scaled"}
     assert all(one.prediction is not None for one in result.findings if one.kernel in fixes)
     edited = apply_edits(source, [edit for fix in fixes.values() for edit in fix.edits])
     assert 'd["u"] + dt * d["v"]' in edited and "for i" not in edited
