@@ -2,10 +2,10 @@
 
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
-would do; sums of outer products; sums of products that an array of their own holds; `einsum` of
-several arrays by one loop nest; squared distances of all pairs by their differences; sorting for a
-few elements; equations with one matrix that a loop solves again and again; Python's `sum`, `min`,
-`max` and `sorted` of arrays; whole and half powers up to 16.
+would do; sums of outer products, and in them; sums of products that an array of their own holds;
+`einsum` of several arrays by one loop nest; squared distances of all pairs by their differences;
+sorting for a few elements; equations with one matrix that a loop solves again and again; Python's
+`sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -296,6 +296,19 @@ def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
                     yield product(matrix, other, kernel)
 
 
+def _weighted(value: Value, kernel: Kernel) -> Iterator[Value]:
+    """Yield the sum of an outer product, each element times that of a matrix."""
+    match value:
+        case Reduction(Elementwise("multiply", sides), None, "add", fused=False):
+            for matrix, other in (sides, sides[::-1]):
+                found = _outer(other, kernel)
+                types = [type_of(one, kernel) for one in (matrix, *found)]
+                shapes = [one.extents for one in types]
+                alike = len({one.dtype for one in types}) == 1 and _is_floating(types[0].dtype)
+                if found and alike and shapes[0] == shapes[1] + shapes[2]:
+                    yield product(product(found[0], matrix, kernel), found[1], kernel)
+
+
 def _distances(value: Value, kernel: Kernel) -> Iterator[Value]:
     made = by_product(value, kernel)
     if made is not None:
@@ -489,6 +502,7 @@ class Pattern:
 
 
 _ROUNDING = "sums come in another order, so results agree to rounding"
+_TERMS = "terms are rounded in another place, so results agree to rounding where nothing overflows"
 _SORTED = "the elements that are wanted need no order among all others"
 PATTERNS = (
     Pattern(
@@ -520,7 +534,7 @@ PATTERNS = (
         _of_rank,
         "multiply by one product of matrices, for all outer products",
         "every outer product is an array of its own, made and read again for the sum",
-        "terms are rounded in another place, so results agree to rounding where nothing overflows",
+        _TERMS,
     ),
     Pattern(
         _traced,
@@ -539,6 +553,12 @@ PATTERNS = (
         "sum the products by a product of arrays",
         "a product of arrays keeps no array of all terms",
         _ROUNDING,
+    ),
+    Pattern(
+        _weighted,
+        "multiply the vectors by the matrix, without their outer product",
+        "the outer product is a matrix that is made to be summed",
+        _TERMS,
     ),
     Pattern(
         _distances,
