@@ -30,6 +30,7 @@ _TRIES = 8
 
 _ASKING = frozenset(
     ["inv", "norm", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis", "einsum"]
+    + ["diag"]
 )
 """What is called where often something cheaper would do."""
 _FILLING = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert"])
@@ -125,13 +126,37 @@ def _is_worth_reading(node: ast.stmt) -> bool:
 
 
 def _asks(body: Iterable[ast.stmt]) -> bool:
-    """Return whether statements call what may be too much, or the same thing twice."""
-    calls = [one for part in body for one in walked(part) if isinstance(one, ast.Call)]
+    """Return whether statements call what may be too much, the same thing twice, or multiply so."""
+    parts = [one for part in body for one in walked(part)]
+    calls = [one for one in parts if isinstance(one, ast.Call)]
     names = Counter(getattr(one.func, "attr", getattr(one.func, "id", "")) for one in calls)
-    if names.keys() & _ASKING:
+    if names.keys() & _ASKING or any(map(_multiplies, parts)):
         return True
     again = (one for one in calls if names[getattr(one.func, "attr", "")] > 1)
     return any(many > 1 for many in Counter(map(ast.unparse, again)).values())
+
+
+def _multiplies(node: ast.AST) -> bool:
+    """Return whether an expression sums products, or is a product of three matrices."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="sum", value=one), args=args):
+            return any(
+                isinstance(x, ast.BinOp) and isinstance(x.op, ast.Mult) for x in (one, *args)
+            )
+    first = _first_factor(node)
+    return first is not None and _first_factor(first) is not None
+
+
+def _first_factor(node: ast.AST) -> ast.expr | None:
+    """Return the first of two that are multiplied as matrices; None where nothing is."""
+    match node:
+        case (
+            ast.BinOp(left=first, op=ast.MatMult())
+            | ast.Call(func=ast.Attribute(attr="dot"), args=[first, _])
+            | ast.Call(func=ast.Attribute(attr="dot", value=first), args=[_])
+        ):
+            return first
+    return None
 
 
 def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:

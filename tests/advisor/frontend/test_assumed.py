@@ -97,6 +97,12 @@ def test_a_function_without_loops_over_subscripts_is_not_read() -> None:
         ("return np.linalg.inv(a) @ b", "solve(a, b)"),
         ("n, m = a.shape\n        return np.linalg.inv(a) @ b[:n]", "solve(a, b[:n])"),
         ("return np.linalg.inv(a + 1) * b", ""),
+        ("n, m = a.shape\n        return a.T @ np.diag(b[:n]) @ a", "(a.T * b[:n]) @ a"),
+        ("n, m = a.shape\n        return a.dot(a.T).dot(b[:n])", "a @ (a.T @ b[:n])"),
+        (
+            "n, m = a.shape\n        return (a * np.outer(b[:n], b[:m])).sum()",
+            "(b[:n] @ a) @ b[:m]",
+        ),
     ],
 )
 def test_functions_without_loops_are_read_where_a_rule_may_speak(body: str, told: str) -> None:
