@@ -556,6 +556,10 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
         return _number(node, scope, "a tuple")
     single = len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index)
     match node:
+        case cst.Subscript(cst.Name(name), [cst.SubscriptElement(cst.Index(index))]) if (
+            name in scope.listed and (at := whole_number(known(index, scope))) is not None
+        ):
+            return Scalar(f"{name}[{at}]", scope.listed[name][1])
         case cst.Subscript(cst.Call() as call, [cst.SubscriptElement(cst.Index(cst.Integer("0")))]):
             places = _where_true(call, ("numpy.where", "numpy.nonzero"), scope)
             if places is not None:

@@ -20,6 +20,7 @@ from textwrap import dedent
 from advisor.finding import MODULE
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.ranks import NUMPY, OF_ARRAYS, Key, Part, Told, solve
+from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import imports_of, tree_of, walked
@@ -52,7 +53,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if all(map(_keeps_arguments, node.decorator_list))
         and not (node.decorator_list and node.name in reached)
     )
-    file = _told(tree, _functions(tree.body, ""))
+    file = _told(tree, _functions(tree.body, ""), attributes_read(source))
     # what calls and methods tell of one another: of what they call, and then of what calls them
     for _ in range(3):
         for name, _, given, body in found:
@@ -277,9 +278,16 @@ def _assumed(
     )
 
 
-def _told(tree: ast.Module, functions: Iterable[tuple[str, _Function]]) -> Told:
-    """Return what the classes of a file say; of functions, what is given to which."""
-    known: dict[Key, Part] = {}
+def _told(
+    tree: ast.Module,
+    functions: Iterable[tuple[str, _Function]],
+    lines: Mapping[int, frozenset[str]],
+) -> Told:
+    """Return what the classes of a file say; of functions, what is given to which.
+
+    What is read of it the `lines` tell in which they begin.
+    """
+    known, read = dict[Key, Part](), dict[str, frozenset[str]]()
     parameters, many = dict[str, Sequence[str]](), list[str]()
     for node in (one for one in walked(tree) if isinstance(one, ast.ClassDef)):
         held = {f".{ast.unparse(x.target)}": x for x in node.body if isinstance(x, ast.AnnAssign)}
@@ -287,6 +295,7 @@ def _told(tree: ast.Module, functions: Iterable[tuple[str, _Function]]) -> Told:
         parameters |= {node.name: [*held]} if held else {}
         known |= {(node.name, name): _stated(one.annotation) for name, one in held.items()}
     for name, function in functions:
+        read[name] = lines.get(function.lineno, frozenset())
         of, _, name = name.rpartition(".")
         name = of if name == "__init__" else name
         named = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
@@ -294,7 +303,7 @@ def _told(tree: ast.Module, functions: Iterable[tuple[str, _Function]]) -> Told:
         many += [name] if name in parameters else []
         parameters[name] = named[bool(bound) :]
     parameters = {name: one for name, one in parameters.items() if name not in many}
-    return Told(parameters, {key: one for key, one in known.items() if one.number})
+    return Told(parameters, {key: one for key, one in known.items() if one.number}, read)
 
 
 def _stated(annotation: ast.expr | None) -> Part:
@@ -322,6 +331,12 @@ def _read(
         for parameter, value in _defaults(given):
             uses.defaulted(parameter, value)
         uses.read(body)
+        for path in sorted(file.read.get(name, ())):
+            root, *attributes = path.split(".")
+            held: ast.expr = ast.Name(root)
+            for attribute in attributes:
+                held = ast.Attribute(held, attribute)
+            uses.part(held)
         misfits = solve(uses.rules.all)
         if misfits is None:
             return uses

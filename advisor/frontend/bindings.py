@@ -509,17 +509,33 @@ def names_around(
 
 
 def as_names(
-    node: cst.FunctionDef, names: frozenset[str], span_of: SpanOf
+    node: cst.FunctionDef, names: frozenset[str], own: NameScope, source: str, span_of: SpanOf
 ) -> tuple[cst.FunctionDef, SpanOf]:
     """Return a function with attributes as names, and what tells where its nodes stand.
 
-    What only says the type of what it binds, binds it like any other statement.
+    What only says the type of what it binds, binds it like any other statement. A name of what
+    always is the same attribute of something has the attributes of that.
     """
     if not any("." in name for name in names) and not any(map(_says_type, nodes_in(node))):
         return node, span_of
 
+    parts = nodes_in(node.body) if names and node.name.value != "__init__" else ()
+    times = Counter(name for one in parts for name, _ in bindings_of(one))
+    times.update(own.later)
+    paths = dict[str, str]()
+    for one in parts:
+        match one:
+            case cst.Assign([cst.AssignTarget(cst.Name(name))], cst.Attribute() as value) if (
+                times[name] == len(own.bound.get(name, ())) == 1
+            ):
+                path = dotted(value) or ""
+                if path and {*path.split(".")[1:]} <= settled(source):
+                    paths[name] = path
+
     def named(one: cst.CSTNode) -> str | None:
         name = dotted(one) if isinstance(one, cst.Attribute | cst.Subscript) else None
+        root, _, rest = (name or "").partition(".")
+        name = f"{paths.get(root, root)}.{rest}"
         return name if name in names else None
 
     reader = Naming(named)

@@ -174,7 +174,7 @@ def _kernel(
         fixed = {name for name, kind in reader.numbers.items() if kind == PYTHON_FLOAT}
         others = names_around(seen, function.scopes, places) - reader.integers.keys() - fixed
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
-    made, span_of = as_names(function.node, others, span_of)
+    made, span_of = as_names(function.node, others, own_scope, context.source, span_of)
     function, parameters = replace(function, node=made), _parameters(made)
     node = function.node
     last_line = span_of(node.body).end_line

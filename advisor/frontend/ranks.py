@@ -343,10 +343,13 @@ class Told:
     parameters : mapping of str to sequence of str
         Of functions and methods that alone have their names; of methods without the object.
     known : dict of (str, str) to Part
+    read : mapping of str to frozenset of str
+        Attributes of its parameters that a function reads, also in what it calls.
     """
 
     parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: dict[Key, Part] = field(default_factory=dict)
+    read: Mapping[str, frozenset[str]] = field(default_factory=dict)
     _told: dict[Key, list[Part]] = field(default_factory=dict)
 
     def tell(self, key: Key, part: Part) -> None:

@@ -372,6 +372,25 @@ def file_of(source: str, *, reduces: bool = False) -> File:
     return File(tree_of(source), reduces=reduces)
 
 
+@lru_cache(maxsize=4)
+def attributes_read(source: str) -> Mapping[int, frozenset[str]]:
+    """Return the attributes of parameters that functions read by other names, by line.
+
+    By those that name what holds them, and in what they call. A file without classes has none.
+    """
+    found = dict[int, frozenset[str]]()
+    file = file_of(source) if "class " in source else None
+    for node in file.scopes[1:] if file is not None else ():
+        if isinstance(node, ast.FunctionDef) and file is not None:
+            names, done = file.names_of(node), file.done(node)
+            members = (path_of(one) for one in names.nodes if isinstance(one, ast.Attribute))
+            held = ((one, path_of(names.once.get(root_of(one), node))) for one in members)
+            paths = {f"{path}.{one.partition('.')[2]}" for one, path in held if path}
+            paths |= set() if done is None else {path for path, _ in done.reads}
+            found[node.lineno] = frozenset(one for one in paths if "." in one)
+    return found
+
+
 @lru_cache(maxsize=16)
 def names_around(source: str, line: int, *, reduces: bool = False) -> Names:
     """Return what names denote in a line of a file."""

@@ -26,6 +26,7 @@ from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, Sequence, Text, Value
 from advisor.frontend.trees import nodes_in, parts_of
+from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import SOME
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
@@ -91,7 +92,7 @@ def called(
         if name.partition(":")[0] not in several
         and defined.sites
         and is_kernel_as_called(defined.function.node, run)
-        and (seen := _seen(name, defined, run)) is not None
+        and (seen := _seen(name, defined, run, attributes_read(source))) is not None
     ]
     if prefilter.imports_mpi(source):
         # whose number may be a size
@@ -119,7 +120,7 @@ def constants(file: Followed) -> dict[str, SeenArray | SeenNumber]:
         or (isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
     )
     names, facts = run.home.frame.names, run.symbols.facts
-    held = _attributes(run.home.tree.module, names, run)
+    held = _attributes(run.home.tree.module, names, run, ())
     for name, value in _typed({**names, **held}).items():
         if bound[name.partition(".")[0]] != 1:
             continue
@@ -171,7 +172,7 @@ def _times(steps: tuple[Step, ...], facts: Mapping[str, SizeFact]) -> Counter[st
     return found
 
 
-def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
+def _seen(name: str, defined: Defined, run: Run, read: Mapping[int, frozenset[str]]) -> Seen | None:
     node = defined.function.node
     line = run.span(node.name).start_line
     # the first way is what holds in all of them
@@ -195,7 +196,7 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers += held
         elif isinstance(value, _NO_ARRAY) and getattr(value, "cls", None) is None:
             others.append((parameter, type(value).__name__.lower()))
-    for path, value in _typed(_attributes(node, names, run)).items():
+    for path, value in _typed(_attributes(node, names, run, read.get(line, ()))).items():
         if isinstance(value, Number):
             numbers.append(_number(path, value, call, run))
         elif isinstance(value, Array) and (array := _array(path, value.view, (), run)) is not None:
@@ -243,17 +244,26 @@ def _held(name: str, value: Value | None, call: str, run: Run) -> list[SeenNumbe
 
 
 def _attributes(
-    node: cst.FunctionDef | cst.Module, names: Mapping[str, Value | None], run: Run
+    node: cst.FunctionDef | cst.Module,
+    names: Mapping[str, Value | None],
+    run: Run,
+    read: Iterable[str],
 ) -> dict[str, Value | None]:
-    """Return what attributes denote of the objects that a function is given, and of its options."""
+    """Return what attributes denote of the objects that a function is given, and of its options.
+
+    Those that are `read` are parts of these, too.
+    """
     parts = list(nodes_in(node))
     options = (value for part in parts for value in run.bound.get(part, {}).items())
     known = {**names, **{name: one for name, one in options if _is_options(one)}}
     found: dict[str, Value | None] = {}
     members = (one for one in parts if isinstance(one, cst.Attribute | cst.Subscript))
-    for path in filter(None, map(dotted, members)):
-        root, _, attribute = path.partition(".")
+    for path in (*filter(None, map(dotted, members)), *sorted(read)):
+        root, *inner, attribute = path.split(".")
         owner = known.get(root)
+        for one in inner:
+            number = owner.number if isinstance(owner, Record) else None
+            owner = None if number is None else run.entry(number, one.removeprefix(KEY))
         # what an object of a class gives for a key is not its attribute
         of_code = attribute.startswith(KEY) and getattr(owner, "cls", None) is not None
         if isinstance(owner, Record) and not of_code:

@@ -470,6 +470,69 @@ def test_what_a_method_binds_first_it_is_not_given() -> None:
     assert not any(isinstance(one, Unknown) for one in walk(kernel.body))
 
 
+HELD = """
+    import numpy as np
+
+    class Setup:
+        def __init__(self, shift):
+            self.shift = shift
+
+    class Map:
+        def __init__(self, z, setup):
+            self.z = z
+            self.setup = setup
+
+        def __len__(self):
+            return len(self.z)
+
+        def depth(self, i, by):
+            return self.z[i] * 2.0 + by
+
+        def levels(self, most):
+            c = self.setup
+            out = np.zeros(len(self))
+            for i in range(len(self)):
+                out[i] = self.depth(i, c.shift) * most[0]
+            return out
+
+    def reset(one, other):
+        return one
+
+    def levels(one, most):
+        out = np.zeros(len(one))
+        for i in range(len(out)):
+            out[i] = one.depth(i, one.setup.shift) + most[1]
+        return out
+
+    known = Map(np.arange(30) * 1.0, Setup(0.5))
+    made = known.levels([4.0, 5.0]), levels(reset(known, Setup(2.0)), [4.0, 5.0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "then", "offered"),
+    [
+        ("", "", {"levels"}),
+        # what `c` is may be another one's by then
+        ("return one", "one.setup = other; return one", set()),
+        ("out[i] =", "c = Setup(i); out[i] =", set()),
+        ("return len(self.z)", "self.z = self.z[1:]; return len(self.z)", set()),
+    ],
+)
+def test_what_objects_hold_is_read_by_any_name(line: str, then: str, offered: set[str]) -> None:
+    source = dedent(HELD).replace(line, then) if line else dedent(HELD)
+    findings = [one for one in checked(source).findings if one.fix is not None and one.fix.edits]
+    assert {one.kernel for one in findings} == offered
+    found = []
+    edits = [edit for one in findings if one.fix is not None for edit in one.fix.edits]
+    for text in (source, apply_edits(source, tuple(edits))):
+        space: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), space)
+        found.append(space["made"])
+    for before, after in zip(*found, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
 @pytest.mark.parametrize("made", ["Counter()", "defaultdict(int)", "dict.fromkeys(range(9), 0)"])
 def test_what_has_keys_is_no_array(made: str) -> None:
     source = f"""
