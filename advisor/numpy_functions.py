@@ -86,7 +86,7 @@ rot90; m k; mn -> n m | [k=1] mn -> n m | [k=2] mn -> m n | [k=3] mn -> n m | [k
     ; same; views 1
 tri; N; -> N N; float64
 vander; x N increasing; n -> n N; wide
-hanning hamming; M; -> M; float64; transcendental 1
+hanning hamming; M; -> M; float64; circular 1
 blackman bartlett; M; -> M; float64
 kaiser; M beta; -> M; float64
 logspace geomspace; start stop num; -> num; float64
