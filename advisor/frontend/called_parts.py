@@ -73,7 +73,9 @@ class Calls(Parts):
             case ast.Name() if own_part := self._builtin(name, node.args):
                 return own_part
             case ast.Attribute(value=value, attr=attr) if not name:
+                outer, self.in_sum = self.in_sum, self.in_sum or attr in _ALONG
                 base = self.part(value)
+                self.in_sum = outer
                 if attr in METHODS:
                     if attr not in OF_OTHERS:
                         self.array(base, 1)

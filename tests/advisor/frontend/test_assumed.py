@@ -732,6 +732,11 @@ def test_items_at_places_of_items_that_are_subtracted_are_alike() -> None:
                 b += np.abs(ens[i] - ens[j])
         return b
 
+    def nearest(a, b):
+        for i in range(len(a)):
+            d = np.sqrt(((b - a[i]) ** 2).sum(axis=1)).min()
+        return d
+
     inertia(np.zeros((40, 3)), np.zeros(40, dtype=int), np.ones((4, 3)))
     """
     ranks = {
@@ -740,6 +745,7 @@ def test_items_at_places_of_items_that_are_subtracted_are_alike() -> None:
         for one in seen.arrays
     }
     assert ranks["inertia", "x"] == ranks["inertia", "centers"] == 2
+    assert ranks["nearest", "a"] == ranks["nearest", "b"] == 2
     assert ranks["spread", "truth"] == 1
 
 
