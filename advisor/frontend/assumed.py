@@ -34,7 +34,8 @@ _ASKING = frozenset(
     + ["diag"]
 )
 """What is called where often something cheaper would do."""
-_FILLING = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert"])
+_IN_LOOPS = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert", "solve"])
+"""What is called again and again where once would do."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -115,10 +116,11 @@ def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:
-    """Return whether a loop or list in it subscripts by what it computes, adds up or fills one."""
+    """Return whether a loop or list in it subscripts by what it computes, adds up, fills one or
+    solves equations."""
     return any(
         (isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant))
-        or (isinstance(one, ast.Attribute) and one.attr in _FILLING)
+        or (isinstance(one, ast.Attribute) and one.attr in _IN_LOOPS)
         or _adds_up(one)
         for loop in walked(node)
         if isinstance(loop, ast.For | ast.While | ast.ListComp)

@@ -85,6 +85,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, Kind
 from advisor.source import Edit
 from costdb.expr import ZERO, free_symbols, num, python_text
+from costdb.expr.functions import trips
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
     KernelRule,
@@ -784,16 +785,21 @@ def _factored(kernel: Kernel) -> Iterator[Proposal]:
                 name = fresh_name("factors", kernel.context.identifiers)
                 inverse = Called("linalg.inv", (stays,), found.extents, found.dtype)
                 known = kernel.with_locals({name: found})
-                factors_of_it = Read(name, region_of(found.extents))
+                # of a loop that runs nobody knows how often one iteration is priced
+                untold = isinstance(loop, Loop) and loop.high == trips(loop.span.start_line)
+                factors_of_it = stays if untold else Read(name, region_of(found.extents))
                 other = replace(part, function=_BY_FACTORS, operands=(factors_of_it, right))
                 changed = replace(one, value=with_part(one.value, part, other))
                 body = with_statement(kernel.body, one, (changed,))
                 again = next(p for p in walk(body) if isinstance(p, Loop) and p.span == loop.span)
-                body = with_statement(body, again, (Bind(name, inverse, loop.span), again))
+                bind = () if untold else (Bind(name, inverse, loop.span),)
+                body = with_statement(body, again, (*bind, again))
+                pays = ", which pays from the second iteration on" if untold else ""
                 yield offered(
                     kernel,
                     first_line(one.span, kernel.context),
-                    f"factorise the matrix once, before the loop of line {loop.span.start_line}",
+                    f"factorise the matrix once, before the loop of line {loop.span.start_line}"
+                    f"{pays}",
                     "each iteration factorises it again, which takes by far the most of solving;"
                     " scipy.linalg has lu_factor and lu_solve, cho_factor and cho_solve",
                     known.with_body(body),

@@ -120,6 +120,21 @@ def test_functions_without_loops_are_read_where_a_rule_may_speak(body: str, told
     assert len(texts) == bool(told) and all(told in text for text in texts)
 
 
+def test_what_a_loop_of_unknown_count_computes_in_each_iteration_is_told() -> None:
+    source = """
+    import numpy as np
+
+    def settle(a, b, least):
+        n, m = a.shape
+        x = np.zeros(n)
+        while np.abs(x).max() < least:
+            x = np.linalg.solve(a, b + x)
+        return x
+    """
+    (found,) = checked(source).findings
+    assert found.code == "ADV505" and "from the second iteration on" in found.title
+
+
 def test_functions_of_a_file_that_calls_them_need_no_loops() -> None:
     source = """
     import numpy as np

@@ -255,6 +255,7 @@ FACTORISED = {
     f"{LOOP}y[:] = np.linalg.solve(a, x + k)\n        x[k] = y[0]": True,
     f"{LOOP}c = a + alpha * b\n        y[:] = np.linalg.solve(c, y)": True,
     f"{LOOP}for j in range(3):\n            y[:] = np.linalg.solve(a, y)": True,
+    "while alpha < 9.0:\n        y[:] = np.linalg.solve(a, y)\n        alpha *= 2.0": True,
     "y[:] = np.linalg.solve(a, x)": False,
     f"{LOOP}y[:] = np.linalg.solve(a, y)\n        a[k, k] += 1.0": False,
     f"{LOOP}c = a + k * b\n        y[:] = np.linalg.solve(c, y)": False,
@@ -271,6 +272,7 @@ def test_a_matrix_that_stays_in_a_loop_is_factorised_once(line: str) -> None:
     found = [one for one in TRANSFORM.propose(only_kernel(source)) if "factorise" in one.title]
     assert len(found) == FACTORISED[line]
     assert all(one.legality.applicability is Applicability.DISPLAY for one in found)
+    assert all(("second iteration" in one.title) == ("while" in line) for one in found)
     seen: list[Any] = []
     recorded = source.replace("np.linalg.solve(", "solve(").replace("import numpy as np", "", 1)
     names: dict[str, Any] = {"np": np}
