@@ -32,7 +32,8 @@ linalg.svd; a full_matrices compute_uv; mn -> m m, min(m,n), n n
     | [compute_uv=False] mn -> min(m,n); float, real, float; products 9
 linalg.qr; a mode; mn -> m min(m,n), min(m,n) n | [mode='reduced'] mn -> m min(m,n), min(m,n) n
     | [mode='complete'] mn -> m m, m n | [mode='r'] mn -> min(m,n) n; float, float; products 6
-linalg.lstsq; a b rcond; mn m -> n, , int, min(m,n); float, float, int32, real; products 12
+linalg.lstsq; a b rcond; mn m -> n, , , min(m,n) | mn mk -> n k, , , min(m,n)
+    ; float, unknown, int32, real; products 12
 linalg.matrix_rank; A tol; mn ->; int64; products 7
 linalg.cond; x p; mn ->; real; products 7
 linalg.matrix_power; a n; nn -> n n; same

@@ -564,6 +564,9 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             places = _where_true(call, ("numpy.where", "numpy.nonzero"), scope)
             if places is not None:
                 return places
+            results = several_of(call, scope)
+            if results:
+                return results[0]
     listed = sorted_list(node.value, scope) if single else None
     inner = value_of(node.value, scope) if listed is None else listed
     extents = scope.type_of(inner).extents

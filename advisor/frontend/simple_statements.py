@@ -160,6 +160,12 @@ class SimpleStatements:
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
         results = several_of(value, self.scope) if isinstance(target, cst.Tuple) else None
+        if results and isinstance(target, cst.Tuple):
+            match target.elements:
+                case [*first, cst.StarredElement(cst.Name(rest))]:
+                    # a list of results
+                    self.scope.forget(rest)
+                    target, results = target.with_changes(elements=first), results[: len(first)]
         if results is not None and isinstance(target, cst.Tuple):
             names = _plain_names(target)
             if names is None or len(names) != len(results) or len(set(names)) != len(names):

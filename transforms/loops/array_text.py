@@ -62,7 +62,9 @@ _SIGNS = {
 }
 _EXTREMES = ("maximum", "minimum")
 _PYTHONS = {Kind.INTEGER: "int", Kind.FLOATING: "float"}
-_CALLED = frozenset(["searchsorted", "repeat", "real", "imag", "linalg.solve", "polyfit"])
+_CALLED = frozenset(
+    ["searchsorted", "repeat", "real", "imag", "linalg.solve", "linalg.lstsq", "polyfit"]
+)
 FILLED = {"": "empty", "0": "zeros", "1": "ones"}
 _OF_ARRAYS = frozenset({*REDUCED.values(), "std", "var"})
 """Functions that are methods of arrays, too."""
@@ -354,9 +356,11 @@ class Words:
                 return self._python(self.text(operand), dtype)
             case Copy(operand, dtype):
                 return f"{self.text(operand, TIGHT)}.astype({self.module}.{dtype})"
-            case Called(function, operands, stated=stated) if function in _CALLED:
+            case Called(function, operands, stated=stated) if function.split("[")[0] in _CALLED:
                 options = "".join(f", {name}={text}" for name, text in stated)
-                return f"{self.called(function, operands)[:-1]}{options})"
+                # of several results the first
+                function, result, _ = function.partition("[0]")
+                return f"{self.called(function, operands)[:-1]}{options}){result}"
             case Called("column_stack" | "vstack" as function, operands):
                 return f"{self.module}.{function}(({', '.join(map(self.text, operands))}))"
             case Tally(at, weights, extent):

@@ -81,7 +81,7 @@ SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 _SCANNED = {row.operation: row.result for row in SCANS.values()}
 _PARTS = ("real", "imag")
-_COLUMNS = ("linalg.solve", "polyfit")
+_COLUMNS = ("linalg.solve", "linalg.lstsq[0]", "polyfit")
 """Functions of a vector that take several, as columns."""
 
 Raised = Store | Loop

@@ -12,6 +12,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from keyword import iskeyword
 
 from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel, rebuilt, symbols
@@ -235,7 +236,8 @@ def raised(
         raise NotRaised
     if not kernel.runs_through and any(map(lift.needs_elements, parts)):
         raise NotRaised
-    if any(WORD.search(text.strip("\"'")) for part in called for _, text in part.stated):
+    stated = (text.strip("\"'") for part in called for _, text in part.stated)
+    if any(not iskeyword(word) for text in stated for word in WORD.findall(text)):
         # a name may be another number each time
         raise NotRaised
     added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
