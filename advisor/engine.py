@@ -268,12 +268,16 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         unseen = coverage_of(path, source, ran | told | named, called)
         ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
     result = tell(path, ranked, source, options)
-    written: FileResult = _as_written(result) if KEYED.search(source) else result
+    written: FileResult = as_written(result, source)
     return written
 
 
+def as_written(told: Any, source: str) -> Any:
+    """Return what is told of a source with keys in brackets, as it has them."""
+    return _as_written(told) if KEYED.search(source) else told
+
+
 def _as_written(told: Any) -> Any:
-    """Return what is told with keys in brackets, as the source has them."""
     if isinstance(told, str):
         return with_keys(told)
     if isinstance(told, tuple):

@@ -25,7 +25,15 @@ from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
-from advisor.engine import Options, needs_reading, rank_kernel, rank_program, read_file, repeated
+from advisor.engine import (
+    Options,
+    as_written,
+    needs_reading,
+    rank_kernel,
+    rank_program,
+    read_file,
+    repeated,
+)
 from advisor.finding import Finding, Ranked
 from advisor.ir.kernel import Rule
 from advisor.ranking.findings import Judged
@@ -135,7 +143,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     found = list(whole.judged)
     found += [Judged(one, nothing, nothing) for one in repeated(read, whole, every)]
     found.sort(key=lambda one: (one.finding.span, one.finding.code))
-    findings = with_evidence(one.finding for one in found)
+    findings = as_written(with_evidence(one.finding for one in found), source)
     return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.cli.commands.explain import judged_in
 from advisor.cli.common import parse_bindings
 from advisor.engine import Options, check_source
 from advisor.frontend.spmd.called import called
@@ -55,8 +56,11 @@ def run(source: str) -> Any:
 def test_dictionaries_and_records_hold_arrays() -> None:
     source = dedent(PROGRAM)
     sizes = parse_bindings(['r["stars"].axis0=5000'])
-    result = check_source("program.py", source, Options("node2026", sizes, (), (), None))
+    options = Options("node2026", sizes, (), (), None)
+    result = check_source("program.py", source, options)
     assert KEY not in repr((result.findings, result.coverage))
+    explained = [one.finding for one in judged_in("program.py", source, options)]
+    assert explained and KEY not in repr(explained)
     fixes = {one.kernel: one.fix for one in result.findings if one.fix is not None}
     assert fixes.keys() == {"total", "step", "scaled"}
     assert all(one.prediction is not None for one in result.findings if one.kernel in fixes)
