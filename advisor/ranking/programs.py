@@ -431,9 +431,14 @@ class WholeProgram:
         unknown: dict[NotUnderstood, None] = {}
         unpriced: dict[str, None] = {}
         without: set[str] = set()
+        open_: set[str] = set()
         lines = self.program.context.lines
         for entry in self._entries():
             price, gaps = self._price(entry)
+            used = free_symbols(price.microseconds) - price.coefficients.keys() - {RANKS}
+            if not used <= self.sizes.keys():
+                # that nothing pays at the values tried says little of others
+                open_ |= {entry.name, *_reached(entry)}
             for missing in price.lacking:
                 whose = self._whose(entry)
                 unpriced[f"{whose}, no price on {self.machine.name}: {missing.what}"] = None
@@ -452,7 +457,7 @@ class WholeProgram:
             }
         known = [f.name for f in self.program.functions if f.name not in without]
         analysed = tuple(map(self._shown, known))
-        fine = tuple(self._shown(name) for name in known if name not in told)
+        fine = tuple(self._shown(name) for name in known if name not in told | open_)
         left = tuple(self._shown(f.name) for f in self.program.functions if f.name in without)
         return Coverage(analysed, fine, tuple(unknown), (), tuple(unpriced), left)
 

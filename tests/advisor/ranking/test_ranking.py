@@ -260,6 +260,29 @@ def test_only_what_is_known_is_fine(source: str, call: str, size: str) -> None:
     assert "Nothing to gain" not in summary(report)
 
 
+SMOOTHED = """\
+import numpy as np
+from mpi4py import MPI
+
+
+def smoothed(u, n):
+    for step in range(n):
+        u[1:-1] = (u[2:] + u[:-2]) * 0.5
+    return MPI.COMM_WORLD.allreduce(u[0])
+
+
+print(smoothed(np.ones({size}), 10))
+"""
+
+
+@pytest.mark.parametrize(("size", "fine"), [("100", True), ("int(input())", False)])
+def test_of_programs_only_what_is_known_is_fine(size: str, fine: bool) -> None:
+    source = SMOOTHED.format(size=size)
+    coverage = check_source("f.py", source, Options("node2026", {}, (), (), None)).coverage
+    assert "smoothed" in coverage.analysed
+    assert ("smoothed" in coverage.fine) == fine
+
+
 PARTLY = """\
 import numpy as np
 
