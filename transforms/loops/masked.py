@@ -17,7 +17,7 @@ from functools import partial
 from advisor.ir.kernel import Kernel, with_part
 from advisor.ir.nests import chosen_in
 from advisor.ir.shapes import is_whole, kind_of_or_none, whole
-from advisor.ir.statements import Bind, Statement, Store, written
+from advisor.ir.statements import Bind, Statement, Store, walk, written
 from advisor.ir.values import (
     Chosen,
     Copy,
@@ -458,15 +458,18 @@ def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
     names = {one.array for one in stores if one.array in kernel.lists and not one.variable}
     names = {name for name in names if kernel.lists[name].place is None}
     first, last = context.whole
+    binds = (one for one in walk(kernel.body) if isinstance(one, Bind) and one.name in names)
+    begun = {(one.span.start_line, one.span.start_column) for one in binds}
     for (line, _), node in statements_at(context).items():
         inside = first <= line <= last
         match node:
             case ast.Assign([ast.Name(name)], value) if inside and name in names:
-                match value:
-                    case ast.List([]) | ast.Call(ast.Name("list"), [], []):
-                        yield replace_statement(span_of(node, context.lines), [], context)
+                place = span_of(node, context.lines)
+                empty = ast.unparse(value) in ("[]", "list()")
+                if empty and (place.start_line, place.start_column) in begun:
+                    yield replace_statement(place, [], context)
                 if _array_of(value, kernel) == name and _is_made(node, name, kernel):
-                    yield replace_statement(span_of(node, context.lines), [], context)
+                    yield replace_statement(place, [], context)
                     names.remove(name)
     for part in nodes_of(context.source) if names else ():
         name = _array_of(part, kernel)

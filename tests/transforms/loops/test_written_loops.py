@@ -121,7 +121,10 @@ def bodies(draw: st.DrawFn) -> str:
         given = one(
             ("np.array(out)", "out", "np.asarray(out)", "len(out), out", "out, np.array(out)")
         )
-        bound = one(("", "", "out = np.array(out)", "out = np.array(out) + 1", "out = out[::-1]"))
+        again = "if len(x) > 2:\n    out = []"
+        bound = one(
+            ("", "", "out = np.array(out)", "out = np.array(out) + 1", "out = out[::-1]", again)
+        )
         return "\n".join(["out = []", *loop, *bound.splitlines(), f"return {given}"])
     made = [
         "out = np.zeros(len(x))",
