@@ -564,8 +564,9 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             places = _where_true(call, ("numpy.where", "numpy.nonzero"), scope)
             if places is not None:
                 return places
-            results = several_of(call, scope)
-            if results:
+            results = several_of(call, scope) or ()
+            # a result that is alone has a first element
+            if len(results) > 1:
                 return results[0]
     listed = sorted_list(node.value, scope) if single else None
     inner = value_of(node.value, scope) if listed is None else listed

@@ -160,7 +160,7 @@ class SimpleStatements:
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
         results = several_of(value, self.scope) if isinstance(target, cst.Tuple) else None
-        if results and isinstance(target, cst.Tuple):
+        if results and len(results) > 1 and isinstance(target, cst.Tuple):
             match target.elements:
                 case [*first, cst.StarredElement(cst.Name(rest))]:
                     # a list of results
