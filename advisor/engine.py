@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from advisor.finding import (
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from advisor.ir.spmd.program import Program, ProgramTransform
     from advisor.observed import Seen, SeenMessages
 
-COMPUTED_AGAIN = "ADV506"
+COMPUTED_AGAIN, ELEMENT_BY_ELEMENT = "ADV506", "ADV401"
+RAISING = {ELEMENT_BY_ELEMENT, "ADV504", "ADV505", "ADV508"}
 """The rule that tells also of what has no kernel, and so no price."""
 
 PLAIN_GAIN = REPORTED_FROM
@@ -290,35 +292,41 @@ def _as_written(told: Any) -> Any:
 
 
 def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Finding]:
-    """Yield findings about what calls compute again, where others tell nothing of these lines.
+    """Yield findings without a price, where others tell nothing of these lines.
 
-    And about what is computed again by itself, where it has no price.
+    About what calls, or loops, compute again; and about functions that loops were given to call.
     """
-    rule = _computed_again(options)
-    if rule is None:
+    rules = _rules(COMPUTED_AGAIN, options), _rules(ELEMENT_BY_ELEMENT, options)
+    if not any(rules):
         return
+    from advisor.ir.handed_on import handed_on
     from advisor.ir.same_calls import same_in_calls
-    from advisor.ranking.findings import finding_of_repeated
+    from advisor.ranking.findings import finding_of_handed_on, finding_of_repeated
     from costdb.machines import load_machine
 
-    machine = load_machine(options.machine or "")
-    told = {f.span.start_line for f in others.findings if f.code == rule.code}
+    about = read.path, read.source, load_machine(options.machine or "")
+    told = {f.span.start_line for f in others.findings if f.code == COMPUTED_AGAIN}
     gaps = {part.line for part in others.coverage.not_understood}
     priced = {place for one in read.kernels for place, _ in one.context.written}
     lines = split_lines(read.source)
-    for one in same_in_calls(read.source):
+    for again, one in product(rules[0], same_in_calls(read.source)):
         own = {part.lineno for part in one.found}
         values = {span_of(getattr(part, "value", part), lines) for part in one.found}
         known = one.own and values <= priced and gaps.isdisjoint((one.line, *own))
         if told.isdisjoint(own) and not known:
-            yield finding_of_repeated(read.path, read.source, machine, rule, one)
+            yield finding_of_repeated(*about, again, one)
+    raised = {f.span.start_line for f in others.findings if f.code in RAISING}
+    for element, call in product(rules[1], handed_on(read.source)):
+        loop = range(call.loop.lineno, (call.loop.end_lineno or 0) + 1)
+        if raised.isdisjoint(loop):
+            yield finding_of_handed_on(*about, element, call)
 
 
-def _computed_again(options: Options) -> Rule | None:
+def _rules(code: str, options: Options) -> list[Rule]:
+    """Return the rule of a code; none where nobody wants it."""
     from advisor.transform_registry import transforms
 
-    wanted = (t for t in transforms() if t.code == COMPUTED_AGAIN and _is_wanted(t.code, options))
-    return next(wanted, None)
+    return [one for one in transforms() if one.code == code and _is_wanted(code, options)]
 
 
 def followed_file(path: str, source: str) -> Followed | None:

@@ -42,6 +42,7 @@ class Place:
 
 
 if TYPE_CHECKING:
+    from advisor.ir.handed_on import HandedOn
     from advisor.ir.same_calls import Again
     from advisor.ir.spmd.program import ProgramProposal
 
@@ -209,12 +210,30 @@ def finding_of_repeated(
     if again.each:
         why += ", if what is kept for all of these fits in memory"
     offer = Offer(f"compute {shown} once{where}", why, span_of(first, lines))
-    place = Place(path, again.function, source, num(1))
-    evidence = Evidence(machine.name, calibration_of(machine), Provenance.DERIVED, ())
-    gain, legality = "pays from the second time on", Legality(Applicability.DISPLAY, "")
-    finding = finding_about(place, rule, offer, gain, legality, evidence, ())
     times = f"every {how.partition(' ')[0] if again.line else 'time'} but the first"
-    return replace(finding, condition=Condition(times, (), None, always=True))
+    place = Place(path, again.function, source, num(1))
+    return _without_price(place, machine, rule, offer, "pays from the second time on", times)
+
+
+def finding_of_handed_on(
+    path: str, source: str, machine: Machine, rule: Rule, one: HandedOn
+) -> Finding:
+    """Return the finding that a loop calls a function that it was given, which has no price."""
+    title = f"call `{one.name}` once, with an array of all {one.passed}"
+    why = "each number costs a call of Python; in NumPy's words one call takes all of them"
+    takes = f"functions `{one.name}` that take arrays (`np.exp`, not `math.exp`)"
+    place = Place(path, one.function, source, num(1))
+    offer = Offer(title, why, span_of(one.call, split_lines(source)))
+    return _without_price(place, machine, rule, offer, f"pays with {takes}", takes)
+
+
+def _without_price(
+    place: Place, machine: Machine, rule: Rule, offer: Offer, gain: str, when: str
+) -> Finding:
+    evidence = Evidence(machine.name, calibration_of(machine), Provenance.DERIVED, ())
+    legality = Legality(Applicability.DISPLAY, "")
+    finding = finding_about(place, rule, offer, gain, legality, evidence, ())
+    return replace(finding, condition=Condition(when, (), None, always=True))
 
 
 def _prediction(found: Compared, lines: Sequence[str]) -> Prediction:
