@@ -8,6 +8,7 @@ from dataclasses import replace
 from advisor.ir.dependence import bounds_of
 from advisor.ir.shapes import whole
 from advisor.ir.spmd.memory import (
+    OWN,
     Allocation,
     Buffer,
     Contiguity,
@@ -50,8 +51,6 @@ FLOATS = frozenset({"float32", "float64", "complex64", "complex128"})
 
 SENDABLE = INTEGERS | FLOATS
 """Element types that mpi4py maps to those of MPI by itself, on every platform."""
-
-_OWN = frozenset({Origin.NEW, Origin.COPY, Origin.COMPUTED})
 
 
 # --- arrays of a variant, and pieces of arrays
@@ -281,7 +280,7 @@ def received(payload: Payload | None) -> tuple[View, ...] | None:
 
 def own_memory(view: View) -> bool:
     """Return whether an array is new memory, so that other arrays are not in it."""
-    return view.buffer.allocation.origin in _OWN
+    return view.buffer.allocation.origin in OWN
 
 
 def apart(one: View, other: View, sizes: Mapping[str, Expr]) -> bool:

@@ -159,6 +159,8 @@ def _of_all_ranks(
     if call.op is Op.SENDRECV:
         buffers = " of memory as it is," * step.pickled
         title = f"exchange by `Sendrecv`,{buffers} not by messages that wait for one another"
+        if step.op is Op.SENDRECV:
+            title = "send all one way first, then all the other, not with one neighbour at a time"
         waits = "a rank waits for a message before it sends the next one"
         if free_symbols(loop.high):
             waits = "the last rank gets its message after all others, as each waits for one"

@@ -54,9 +54,12 @@ _WAITS: Mapping[tuple[int, ...], Bound] = {
     (2, 2, 2, 2): Bound(0, 2),
 }
 """How many messages follow one another, in chains and in turns: on these ranks, and in general."""
+_ANY = -1
+"""The tag of what comes in an exchange, which has one for each way."""
 _MOST = 4
 """Steps with messages that are looked at together."""
-_TAKEN = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.GATHER, Op.SCATTER})
+_ENDS = frozenset({Op.SEND, Op.RECV, Op.SENDRECV})
+_TAKEN = _ENDS | {Op.GATHER, Op.SCATTER}
 _SIMPLE = ast.Assign | ast.AugAssign | ast.Expr
 _MOVES = Branch | Loop | Communicate | Interpret | Copy | Compute
 Found = tuple[Visit, Communicate, Loop, tuple[Communicate, ...]]
@@ -123,7 +126,8 @@ def _done(steps: tuple[Step, ...], here: Mapping[str, int], done: _Acts) -> str:
                 for end, partner in ((Op.SEND, step.dest), (Op.RECV, step.source)):
                     other = None if partner is None else _other(step, partner, here)
                     if other is not None:
-                        done.append((step, end, other, _number(step.tag, here)))
+                        tag = _ANY if op is not end is Op.RECV else _number(step.tag, here)
+                        done.append((step, end, other, tag))
                 if step.root is not None:
                     done.append((step, op, _number(step.root, here), 0))
             case Branch():
@@ -221,48 +225,55 @@ def _last(run: list[_Acts]) -> int:
     under_way: dict[tuple[int, int, int], int] = {}
     sends = [(to - rank, op) for rank, done in enumerate(run) for _, op, to, _ in done]
     ways = [way % len(run) for way, op in sends if op is Op.SEND]
-    if any(ways.count(way) < len(run) - 1 for way in ways):
-        return 0  # not all send the same way
+    if not all(len(run) - 1 <= ways.count(way) <= len(run) for way in ways):
+        return 0  # not all send the same way, or some more than once
     for _ in range(sum(map(len, run))):
         for rank, done in enumerate(left):
             if not done:
                 continue
             _, op, other, tag = done[0]
-            message = (rank, other, tag) if op is Op.SEND else (other, rank, tag)
             if op is Op.SEND:
-                under_way[message] = clocks[rank] + 1
-            elif message in under_way:
-                clocks[rank] = max(clocks[rank], under_way.pop(message))
+                under_way[rank, other, tag] = clocks[rank] + 1
             else:
-                continue
+                came = (one for one in under_way if one[:2] == (other, rank))
+                message = next((one for one in came if tag in (_ANY, one[2])), None)
+                if message is None:
+                    continue
+                clocks[rank] = max(clocks[rank], under_way.pop(message))
             done.pop(0)
     return 0 if any(left) or under_way else max(clocks)
 
 
 def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
-    """Return whether the arrays that ranks send are there before anything comes."""
+    """Return whether nothing that ranks send is made of what comes."""
     inside, acting = [one for step in steps for one in _inside(step)], _acting(steps)
-    plain = all(one.op in (Op.SEND, Op.RECV) and one.blocking for one in acting)
+    plain = all(one.op in _ENDS and one.blocking and not one.replaces for one in acting)
     if not plain or not all(isinstance(one, _MOVES) for one in inside):
         return False
-    came = {one.span for one in acting if one.op is Op.RECV}
-    moves = [one for one in inside if isinstance(one, Copy | Compute)]
-    # what is made, or taken as a number, and what is stored
-    new = [one for one in moves if one.allocates or (one.target is None and reads_of(one))]
-    views: list[View | None] = [view for one in new for view in reads_of(one) or (None,)]
-    numbers = [one.span for one in new if one.target is None]
-    sends = (one for one in acting if one.op is Op.SEND)
-    views += [plain_array(x.send) for x in sends if not any(map(x.span.contains, numbers))]
-    own = [one.target.buffer for one in new if one.target is not None]
-    got = [plain_array(one.receive) for one in acting if one.op is Op.RECV and not one.pickled]
-    got += [one.target for one in moves if one not in new and one.target is not None]
-    sizes = written_sizes(program)
-    return all(
-        one is not None
-        and one.buffer.memory.allocation.span not in came
-        and (one.buffer in own or all(_is_apart(one, other, sizes) for other in got))
-        for one in views
-    )
+    sizes, came = written_sizes(program), list[View | None]()
+    made = {one.span for one in acting if one.op is not Op.SEND}
+    # a number is sent as it is read
+    numbers = [one.span for one in inside if isinstance(one, Copy | Compute) and not one.target]
+
+    def is_apart(one: View | None) -> bool:
+        if one is None or one.buffer.memory.allocation.span in made:
+            return False
+        return all(_is_apart(one, other, sizes) for other in came)
+
+    # a loop comes to what it sends again
+    for step in inside * (1 + any(isinstance(one, Loop) for one in inside)):
+        match step:
+            case Communicate(send=sent, receive=got) if step.op in _ENDS:
+                number = sent is None or any(map(sent.span.contains, numbers))
+                if not (number or is_apart(plain_array(sent))):
+                    return False
+                came += [plain_array(got)] if got is not None and not step.pickled else []
+            case Copy(target=target) | Compute(target=target):
+                if not all(map(is_apart, reads_of(step) or (None,))):
+                    if target is None:
+                        return False
+                    came.append(target)
+    return True
 
 
 def _is_apart(one: View, other: View | None, sizes: Mapping[str, Expr]) -> bool:
@@ -279,7 +290,8 @@ def _exchange(
 ) -> tuple[Communicate, Loop, tuple[Communicate, ...]]:
     """Return a message, all that wait for one another, and the exchanges."""
     acting = _acting(steps)
-    send, receive = ([one for one in acting if one.op is op][-1] for op in (Op.SEND, Op.RECV))
+    send = [one for one in acting if one.op is not Op.RECV][-1]
+    receive = [one for one in acting if one.op is not Op.SEND][-1]
     comes = send.send if receive.pickled else receive.receive
     call = replace(send, op=Op.SENDRECV, method="Sendrecv", receive=comes, source=receive.source)
     chain = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)

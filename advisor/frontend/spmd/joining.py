@@ -28,7 +28,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import Allocation, Buffer, Contiguity, Order, Origin, View
+from advisor.ir.spmd.memory import EITHER, OWN, Allocation, Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import CommKind, Communicator, Condition, ConditionKind
 from advisor.numpy_table import Shape
 from costdb.expr import Expr, equal, logical_not, num
@@ -202,7 +202,9 @@ def _either(name: str, shape: Shape | None, views: tuple[View, ...], run: Run) -
     dtypes, orders = {view.dtype for view in views}, {view.order for view in views}
     number = -run.statement.start_line * 1000 - run.statement.start_column
     memories = frozenset(one for view in views for one in view.buffer.memories)
-    made = Allocation(Origin.EITHER, name, run.statement, either=memories - {(name, number)})
+    new = all(view.buffer.allocation.origin in OWN for view in views)
+    origin = Origin.EITHER_NEW if new else Origin.EITHER
+    made = Allocation(origin, name, run.statement, either=memories - {(name, number)})
     flat = shape is not None and len(shape) <= 1
     order = Order.C if flat else orders.pop() if len(orders) == 1 else Order.UNKNOWN
     dtype = dtypes.pop() if len(dtypes) == 1 else None
@@ -321,7 +323,7 @@ def _carried(
 def _aged(value: Value, name: str, run: Run) -> Value:
     """Return what an earlier iteration made, which is another thing than what this one makes."""
     match value:
-        case Array(view) if view.buffer.allocation.origin is not Origin.EITHER:
+        case Array(view) if view.buffer.allocation.origin not in EITHER:
             return Array(_either(name, view.shape, (view,), run))
         case Sequence(items=items, element=element):
             aged = items and tuple(_aged(v, f"{name}[{k}]", run) for k, v in enumerate(items))

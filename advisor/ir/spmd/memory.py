@@ -41,8 +41,15 @@ class Origin(StrEnum):
     """The memory of a window."""
     EITHER = "either"
     """One of several arrays, by path or iteration: `Allocation.either` says of which."""
+    EITHER_NEW = "either of new ones"
+    """The same, where each of these has memory of its own."""
     PARAMETER = "parameter"
     """An argument that no call in the file gives, known from annotations or from its use."""
+
+
+OWN = frozenset({Origin.NEW, Origin.COPY, Origin.COMPUTED, Origin.EITHER_NEW})
+"""Of new memory, so that other arrays are not in it."""
+EITHER = frozenset({Origin.EITHER, Origin.EITHER_NEW})
 
 
 @lru_cache(maxsize=4096)
