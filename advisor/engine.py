@@ -507,7 +507,7 @@ def _one_for_an_edit(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     best: dict[object, Finding] = {}
     for finding in sorted(findings, key=lambda finding: finding.order):
         edits = finding.fix.edits if finding.fix is not None else ()
-        best.setdefault(edits or finding.fingerprint, finding)
+        best.setdefault(edits or (finding.fingerprint, finding.span), finding)
     return tuple(best.values())
 
 

@@ -354,3 +354,26 @@ def bound_in_lines(program: Program, first: int, last: int) -> frozenset[str]:
     """Return every name that whole lines may bind, or to whose elements they may assign."""
     bound = _index(program.context.source).bound
     return frozenset(name for line, name in bound if first <= line <= last)
+
+
+_MEETING = frozenset(
+    {
+        "ANY_SOURCE", "File", "Iprobe", "Irsend", "Probe", "Rsend", "Win", "dump", "exists",
+        "fromfile", "h5py", "iprobe", "load", "loadtxt", "memmap", "mkdir", "makedirs", "open",
+        "probe", "remove", "rename", "save", "savetxt", "savez", "shared_memory", "sleep",
+        "subprocess", "system", "tofile", "unlink", "write",
+    }
+)  # fmt: skip
+
+
+def meet_otherwise(program: Program) -> bool:
+    """Return whether a file names what ranks may meet by besides messages, as a barrier shows."""
+    return not _MEETING.isdisjoint(named_in([tree_of(program.context.source)]))
+
+
+def named_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return all names in some code, but of its own functions, and those of attributes."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    own = {part.name for part in parts if isinstance(part, ast.FunctionDef)}
+    named = {part.id for part in parts if isinstance(part, ast.Name)} - own
+    return named | {part.attr for part in parts if isinstance(part, ast.Attribute)}

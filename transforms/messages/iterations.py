@@ -38,6 +38,7 @@ from transforms.kit.names import (
     bound_names,
     is_name,
     loaded_names,
+    meet_otherwise,
     occurrences,
     words,
 )
@@ -166,8 +167,8 @@ def _talks(program: Program, loop: Loop) -> list[Talk | None] | None:
         if not isinstance(step, Call | Communicate) or not calls or calls[0].op in EPOCHS:
             continue
         if calls == [step] and calls[0].op is Op.BARRIER:
-            if len(receivers) > 1:
-                return None  # others may wait there
+            if len(receivers) > 1 or meet_otherwise(program):
+                return None  # others may wait there, or for something else
             continue
         plain = len(calls) == 1 and _is_taken(calls[0], every) and _is_guarded(program, visit)
         plain = plain and (calls == [step] or _keeps(step))

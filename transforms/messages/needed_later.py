@@ -170,7 +170,9 @@ class _Iteration:
     def _read(self, *nodes: ast.stmt) -> frozenset[str]:
         added = (p.target for n in nodes for p in walked(n) if isinstance(p, ast.AugAssign))
         changed = {name.id for each in added for name in walked(each) if isinstance(name, ast.Name)}
-        filled = frozenset[str]().union(*(self.calls.get(one, ()) for one in nodes))
+        # what a statement binds it may have read; what a call fills it only names
+        filled = {name for one in nodes for name in self.calls.get(one, ())}
+        filled -= {name for one in nodes for name in assigned_names(one)}
         read = {root_of(path) for one in nodes for path, _ in self.names.reads(one)}
         return frozenset(changed | (read - filled))
 

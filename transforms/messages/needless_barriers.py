@@ -39,7 +39,7 @@ ranks stays. It is unsafe because files and processes that the source does not s
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from advisor.finding import MODULE
@@ -48,7 +48,7 @@ from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
 from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.expr.nodes import Num
-from transforms.kit.names import is_simple, suite_of, words
+from transforms.kit.names import is_simple, meet_otherwise, named_in, suite_of, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import on_all_ranks, same_communicator
 from transforms.kit.rewrite import tree_of, without_statement
@@ -58,15 +58,6 @@ _FROM_OTHERS = frozenset(
 )
 _ENDS = frozenset({Op.SEND, Op.RECV})
 _ROOTED = frozenset({Op.BCAST, Op.SCATTER, Op.REDUCE, Op.GATHER})
-_AROUND = frozenset(
-    {
-        "ANY_SOURCE", "File", "Iprobe", "Probe", "Win", "dump", "exists", "fromfile", "h5py",
-        "iprobe", "load", "loadtxt", "memmap", "mkdir", "makedirs", "open", "probe", "remove",
-        "rename", "save", "savetxt", "savez", "shared_memory", "sleep", "subprocess", "system",
-        "tofile", "unlink", "write",
-    }
-)  # fmt: skip
-"""Names of what ranks may meet by besides messages."""
 _CLOCKS = frozenset(
     {"Wtime", "monotonic", "perf_counter", "perf_counter_ns", "process_time", "time", "timeit"}
 )
@@ -75,7 +66,7 @@ _CLOCKS = frozenset(
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield barriers in loops in which ranks wait for messages of each other anyway."""
     context = program.context
-    if _AROUND & _named([tree_of(context.source)]):
+    if meet_otherwise(program):
         return
     timed = _timed(program)
     for function in program.functions:
@@ -113,18 +104,10 @@ def _timed(program: Program) -> frozenset[str]:
     tree = tree_of(program.context.source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            found |= {node.name} if _CLOCKS & _named([node]) else set()
+            found |= {node.name} if _CLOCKS & named_in([node]) else set()
     own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
     own = [one for one in own if not isinstance(one, ast.Import | ast.ImportFrom)]
-    return frozenset(found | ({MODULE} if _CLOCKS & _named(own) else set()))
-
-
-def _named(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return all names in some code, but of its own functions, and those of attributes."""
-    parts = [part for node in nodes for part in ast.walk(node)]
-    own = {part.name for part in parts if isinstance(part, ast.FunctionDef)}
-    named = {part.id for part in parts if isinstance(part, ast.Name)} - own
-    return named | {part.attr for part in parts if isinstance(part, ast.Attribute)}
+    return frozenset(found | ({MODULE} if _CLOCKS & named_in(own) else set()))
 
 
 def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | None:

@@ -448,3 +448,12 @@ def test_a_loop_of_sorts_is_none_to_be_compiled() -> None:
     options = Options("node2026", {"N": 1000, "M": 6000}, (), (), 1.0, everything=True)
     findings = check_source("f.py", source, options).findings
     assert not any(one.title.startswith("compile the loop") for one in findings)
+
+
+def test_loops_that_read_alike_are_each_told() -> None:
+    body = "s = s * 0.5 + np.sin(a[i])\n        if s > 3:\n            s = 0.1"
+    loop = f"    for i in range(n):\n        {body}\n"
+    call = "f(np.ones(100000), 0.0, 100000)\n"
+    source = f"import numpy as np\n\n\ndef f(a, s, n):\n{loop}{loop}    return s\n\n\n{call}"
+    found = check_source("program.py", source, Options("node2026", {}, (), (), 1.0)).findings
+    assert [one.span.start_line for one in found if one.code == "ADV401"] == [5, 9]
