@@ -296,10 +296,11 @@ def _told(
         # of a class of data
         parameters |= {node.name: [*held]} if held else {}
         known |= {(node.name, name): _stated(one.annotation) for name, one in held.items()}
-    for name, function in functions:
-        read[name] = lines.get(function.lineno, frozenset())
-        of, _, name = name.rpartition(".")
+    for full, function in functions:
+        read[full] = lines.get(function.lineno, frozenset())
+        of, _, name = full.rpartition(".")
         name = of if name == "__init__" else name
+        read[name] = read[full]
         named = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
         bound = of and "staticmethod" not in map(ast.unparse, function.decorator_list)
         many += [name] if name in parameters else []
@@ -335,10 +336,7 @@ def _read(
         uses.read(body)
         for path in sorted(file.read.get(name, ())):
             root, *attributes = path.split(".")
-            held: ast.expr = ast.Name(root)
-            for attribute in attributes:
-                held = ast.Attribute(held, attribute)
-            uses.part(held)
+            uses.held(ast.Name(root), attributes)
         misfits = solve(uses.rules.all)
         if misfits is None:
             return uses
@@ -457,7 +455,13 @@ class _Uses(Calls):
             if of and name.rpartition(".")[0] == own
         )
         results = self._results if self._name in self.file.parameters else ()
-        for key, part in (*held, *self.passed, *results):
+        parameters = self.file.parameters.get(self._name, ())
+        needs = (
+            ((self._name, f"({one})"), part)
+            for one, part in self.given.items()
+            if one.partition(".")[0] in parameters
+        )
+        for key, part in (*held, *self.passed, *results, *needs):
             self.file.tell(key, part)
 
     def part(self, node: ast.expr) -> Part:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.frontend.ranks import MOST, PRODUCTS, Key, Part, Parts
+from advisor.frontend.ranks import MOST, OF_ARRAYS, PRODUCTS, Key, Part, Parts
 from advisor.ir.effects import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS
@@ -100,6 +100,16 @@ class Calls(Parts):
         parts = [(parameter, self.part(one)) for parameter, one in given]
         if not any(isinstance(one, ast.Starred) for one in node.args):
             self.passed += (((name, parameter), part) for parameter, part in parts)
+            held = [
+                (path, self.held(argument, attributes))
+                for path in self.file.read.get(name, ())
+                for root, *attributes in [path.split(".")]
+                for parameter, argument in given
+                if parameter == root and isinstance(argument, ast.Name | ast.Attribute)
+                if OF_ARRAYS.isdisjoint(attributes)
+            ]
+            for path, part in (*parts, *held):
+                self.rules.needed(part, self.file.about(name, f"({path})"))
         return self.file.about(name, "")
 
     def _builtin(self, name: str, args: Sequence[ast.expr]) -> Part | None:

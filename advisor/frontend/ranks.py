@@ -158,6 +158,20 @@ class Rules:
 
         self.all.append(Rule(tuple(parts), narrow))
 
+    def needed(self, part: Part, by: Part) -> None:
+        """A part is passed on to a function that needs something: where nothing else tells."""
+
+        def narrow() -> None:
+            part.number |= by.number and not part.other
+            part.whole |= by.whole and part.number
+
+        def choose() -> None:
+            if part.most >= by.least:
+                part.within(by.least)
+
+        if by.number:
+            self.all.append(Rule((part,), narrow, choose if by.least else None))
+
     def needs_whole(self, made: Part, parts: Sequence[Part]) -> None:
         """Whole numbers come out of whole numbers only."""
 
@@ -330,8 +344,8 @@ def _applied(rule: Rule, how: Callable[[], None], *, chosen: bool) -> list[Part]
 
 
 Key = tuple[str, str]
-"""A function and its parameter, or what it returns: all of it, or an item; a class and
-``.attribute``."""
+"""A function and its parameter, as calls give it or, in parentheses, as the function needs it; or
+what it returns: all of it, or an item; a class and ``.attribute``."""
 
 
 @dataclass(slots=True)
@@ -540,6 +554,12 @@ class Parts:
                 return Part(other=True)
             case _:
                 return Part()
+
+    def held(self, node: ast.expr, attributes: Iterable[str]) -> Part:
+        """Return the part that an attribute of an attribute of an expression is, and so on."""
+        for one in attributes:
+            node = ast.Attribute(node, one)
+        return self.part(node)
 
     def formed(self, forms: Sequence[Sequence[int | None]], parts: Sequence[Part]) -> Part:
         """Return the result of what takes parts of the ranks that one of some forms states."""

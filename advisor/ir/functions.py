@@ -20,7 +20,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import METHODS, PURE
 from advisor.ir.waiting import assigned_names
-from advisor.source import imports_of, tree_of, walked
+from advisor.source import KEYED, imports_of, tree_of, walked
 
 
 class File:
@@ -376,10 +376,10 @@ def file_of(source: str, *, reduces: bool = False) -> File:
 def attributes_read(source: str) -> Mapping[int, frozenset[str]]:
     """Return the attributes of parameters that functions read by other names, by line.
 
-    By those that name what holds them, and in what they call. A file without classes has none.
+    By those that name what holds them, and in what they call. None where no class or key is.
     """
     found = dict[int, frozenset[str]]()
-    file = file_of(source) if "class " in source else None
+    file = file_of(source) if "class " in source or KEYED.search(source) else None
     for node in file.scopes[1:] if file is not None else ():
         if isinstance(node, ast.FunctionDef) and file is not None:
             names, done = file.names_of(node), file.done(node)

@@ -619,6 +619,44 @@ def test_what_calls_give_has_at_least_its_rank(calls: list[str], rank: int) -> N
     assert "width" not in arrays
 
 
+PASSED_ON = {
+    # what the callee does shows that these are numbers, of so many dimensions
+    "rows": """
+    def length(p, q):
+        return np.sqrt((p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2)
+
+    def f(a, p):
+        total = 0.0
+        for i in range(len(a) - 1):
+            total += length(a[i], a[i + 1])
+        return total
+    """,
+    "keys": """
+    def rate(x, p):
+        return p["up"] / p["down"] * x
+
+    def f(a, p):
+        out = np.zeros(len(a))
+        for i in range(len(a)):
+            out[i] = rate(a[i], p)
+        return out
+    """,
+}
+
+
+@pytest.mark.parametrize("name", sorted(PASSED_ON))
+def test_what_a_function_needs_its_callers_have(name: str) -> None:
+    source = dedent("\n    import numpy as np\n" + PASSED_ON[name])
+    (fix,) = (one.fix for one in checked(source).findings if one.fix is not None)
+    a = np.random.default_rng(2).random((9, 2) if name == "rows" else 9)
+    results = []
+    for text in (source, apply_edits(source, fix.edits)):
+        space: dict[str, Any] = {}
+        exec(text, space)
+        results.append(space["f"](a, {"up": 3.0, "down": 0.7}))
+    np.testing.assert_allclose(*results, rtol=1e-14)
+
+
 USES = {
     # each needs fewer dimensions of what it is given than it may have
     "total = 0.0\n    for k in range(len({x})):\n        total = total + {x}[k]": 1,
