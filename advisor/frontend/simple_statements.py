@@ -509,6 +509,9 @@ class SimpleStatements:
         scope, name = self.scope, found.name
         value = value_of(found.value, scope)
         passed = name in scope.passed_on
+        if not passed and name not in scope.numbers:
+            # since a statement before is not understood
+            raise scope.unknown(name)
         before = Scalar(name, scope.totals[name].dtype if passed else scope.numbers[name])
         dtype = scope.type_of(Elementwise(found.operation, (before, value))).dtype
         if found.condition is not None:

@@ -212,6 +212,19 @@ MASKS = """
 """
 
 
+def test_a_sum_that_a_call_makes_anything_is_no_number() -> None:
+    body = """
+        def f(x, strange):
+            total = 0
+            for d in range(3):
+                total += strange(x[d])
+                for n in range(4):
+                    total += np.sum(x[d] * n)
+            return total
+    """
+    assert any(isinstance(one, Unknown) for one in walk(kernel_of(body).body))
+
+
 def test_masks_choose_rows_and_elements_of_rows() -> None:
     source = of(MASKS).replace(
         "    k =", "    # advise: a: f8[N, N]\n    # advise: b: f8[N, N]\n    k ="
