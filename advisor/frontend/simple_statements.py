@@ -264,6 +264,9 @@ class SimpleStatements:
         if isinstance(value, Read) and scope.is_inner(value.array) and not scope.calls:
             return self._left_by_call(name, value, span)
         if isinstance(value, Read):
+            if scope.is_array(name) and value == whole_read(name, scope):
+                # `x = np.asarray(x)` of an array
+                return ()
             if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
                 return self._handed_over([name], [node.value], span)
             if self._is_rebound(name) and not scope.has_array(name):

@@ -164,6 +164,12 @@ def test_calls_of_the_file_tell_more() -> None:
     assert not any("assumed" in remark for remark in finding.evidence.remarks)
 
 
+@pytest.mark.parametrize("made", ["np.asarray(a)", "np.ascontiguousarray(a, dtype=float)"])
+def test_an_array_that_is_made_an_array_is_itself(made: str) -> None:
+    result = checked(SMOOTHED.replace("n, m =", f"a = {made}\n        n, m ="))
+    assert [one.code for one in result.findings] == ["ADV401"] and result.coverage.complete
+
+
 SCRIPT = """
     import numpy as np
 
