@@ -546,7 +546,8 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             part = masked_part(node, scope)
             if part is not None:
                 return _masked(*part, span, scope)
-            made: Value | None = _crossed(name, node.slice, scope)
+            made: Value | None = _chosen_along(name, node, span, scope)
+            made = made or _crossed(name, node.slice, scope)
             made = made or _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
             if made is None:
                 raise
@@ -633,6 +634,28 @@ def _masked(value: Value, mask: Value, span: Span, scope: Scope) -> Chosen:
         share = chance(span.start_line)
         known = scope.counts[mask] = share * count_of(scope.type_of(mask).extents)
     return Chosen(value, mask, known)
+
+
+def _chosen_along(name: str, node: cst.Subscript, span: Span, scope: Scope) -> Value | None:
+    """Return what a mask chooses along a later axis: ``x[:, mask]`` is ``x.T[mask].T``."""
+    axis, dimensions = len(node.slice) - 1, len(scope.extents_of(name))
+    if not 0 < axis < dimensions or not all(map(_is_all, node.slice[:-1])):
+        return None
+    rest = [n for n in range(dimensions) if n != axis]
+    turned = Transpose(whole_read(name, scope), (axis, *rest))
+    mask = mask_within(node.with_changes(slice=node.slice[-1:]), turned, scope)
+    if mask is None or len(scope.type_of(mask).extents) > 1:
+        return None
+    back = (*range(1, axis + 1), 0, *range(axis + 1, len(rest) + 1))
+    return Transpose(_masked(turned, mask, span, scope), back)
+
+
+def _is_all(element: cst.SubscriptElement) -> bool:
+    """Return whether an axis is kept as it is: ``:``."""
+    match element.slice:
+        case cst.Slice(lower=None, upper=None, step=None):
+            return True
+    return False
 
 
 def _between(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Chosen | None:

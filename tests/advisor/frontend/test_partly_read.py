@@ -208,7 +208,8 @@ MASKS = """
         p = a[k].sum(axis=0)
         q = a[k, 1].max()
         r = a[2, k]
-        return p, q, r
+        s = a[:, k]
+        return p, q, r, s
 """
 
 
