@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from textwrap import dedent
 
 from advisor.finding import MODULE
@@ -350,7 +351,7 @@ def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
     """Return what a name surely is, if it holds numbers at all."""
     if part.other or not part.number:
         return None
-    dtype = "int64" if part.whole else "float64"
+    dtype = "bool" if part.subscript == "mask" else "int64" if part.whole else "float64"
     if not part.least:
         return SeenNumber(name, dtype)
     return SeenArray(name, dtype, part.least, "C", chosen=part.chosen)
@@ -485,7 +486,7 @@ class _Uses(Calls):
         if name not in self._turns:
             super().bind(name, part)
         elif name not in self.dropped:
-            self.now[name] = Part(names=frozenset((name,)))
+            self.now[name] = Part(names=frozenset((name,)), subscript=part.subscript)
             self.rules.same(self.now[name], part)
             self.bound.setdefault(name, []).append((self._line, self.now[name]))
 
@@ -585,6 +586,15 @@ class _Uses(Calls):
                 self.part(value)
                 for k, one in enumerate(names):
                     self.unpack(one, self.file.about(name, str(k)))
+            case [ast.Attribute() as held], ast.Constant(value=int() | float()):
+                # most often to begin with
+                self.part(held).number = True
+            case [ast.Tuple(elts=names)], ast.Call() if parts := self.several(value, len(names)):
+                for one, part in zip(names, parts, strict=True):
+                    self.unpack(one, part)
+                self.rules.alike(parts)
+                for part, other in pairwise(parts):
+                    self.rules.apart(part, other)
             case _:
                 part = self.part(value)
                 for target in targets:

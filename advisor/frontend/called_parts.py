@@ -9,7 +9,7 @@ from typing import Any
 from advisor.frontend.ranks import MOST, OF_ARRAYS, PRODUCTS, Key, Part, Parts
 from advisor.ir.effects import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
-from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS
+from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, ROWS, SAME_AS, SCANS
 
 _Rank = int | None
 _ALONG = REDUCTIONS.keys() | {name for name, one in FUNCTIONS.items() if one.rule == "along"}
@@ -180,7 +180,11 @@ class Calls(Parts):
             return Part(other=True)
         if name == "reshape":
             shape = nodes[base is None :]
-            shape = shape[0].elts if len(shape) == 1 and isinstance(shape[0], ast.Tuple) else shape
+            match shape:
+                case [ast.Tuple(elts=extents)]:
+                    return self.number(rank=len(extents))
+                case [ast.Name() | ast.Attribute() | ast.Call() as whole]:
+                    return self._filled(whole)
             return self.number(rank=len(shape))
         if name in ("array", "asarray") and nodes:
             return self._stacked(nodes[0])
@@ -190,7 +194,10 @@ class Calls(Parts):
         for value in named.values():
             self.part(value)
         if name in ELEMENTWISE or name == "clip":
-            return self.operated(ast.Mult(), parts)
+            made = self.operated(ast.Mult(), parts)
+            if name in ROWS and ROWS[name].result == "truth":
+                made.subscript = "mask"
+            return made
         if name in _KEPT and parts:
             return parts[0]
         if name in _LIKE and parts:
@@ -237,8 +244,15 @@ class Calls(Parts):
         placed = nodes[place - len(first)] if len(nodes) > place - len(first) else None
         axis = named.get("axis", placed)
         outer, self.in_sum = self.in_sum, True
-        parts = [*first, *(self.part(one) for one in nodes)]
+        listed = ast.ListComp | ast.List | ast.Tuple
+        parts = [
+            *first,
+            *(self._stacked(one) if isinstance(one, listed) else self.part(one) for one in nodes),
+        ]
         self.in_sum = outer
+        if nodes and isinstance(nodes[0], ast.GeneratorExp):
+            # as the builtin one does
+            return self.operated(ast.Sub(), [self.element(nodes[0])])
         base = self.array(parts[0], 1)
         if isinstance(axis, ast.UnaryOp):
             axis = axis.operand
@@ -283,6 +297,20 @@ class Calls(Parts):
         size = named.get("size", nodes[place] if len(nodes) > place else None)
         return self.number() if size is None else self._filled(size)
 
+    def several(self, node: ast.Call, many: int) -> list[Part]:
+        """Return the results of a call of what gives several; nothing where it gives an array."""
+        name = self.path(node.func)
+        if name in ("where", "nonzero") and len(node.args) == 1:
+            self.array(self.part(node.args[0]), 1)
+            return [self.number(whole=True, rank=1) for _ in range(many)]
+        if self.part(node).number:
+            return []
+        forms = FUNCTIONS[name].forms if name in FUNCTIONS else ()
+        results = [one.results for one in forms if len(one.results) >= many]
+        ranks = [{len(one[k]) for one in results} for k in range(many)]
+        # what comes with others is likely an array
+        return [self.number(rank=one.pop()) if len(one) == 1 else Part(array=True) for one in ranks]
+
     def _tabled(self, name: str, parts: Sequence[Part]) -> Part:
         """Return what a function of the table gives."""
         row = FUNCTIONS[name]
@@ -293,14 +321,15 @@ class Calls(Parts):
         taken = [self.array(one) for one in parts[:most]]
         forms = [one for one in forms if len(one.operands) == len(taken)] or forms
         wide = [one for k, one in enumerate(taken) if forms[0].operands[k:][:1] == ("...",)]
-        made = Part(number=True)
-        of_any = len(forms[0].results) > 1 or any("..." in one for one in forms[0].results)
+        several = len(forms[0].results) > 1
+        made = Part(number=not several)
+        of_any = several or any("..." in one for one in forms[0].results)
         ranks = [
             (None if of_any else len(one.results[0]), *map(_rank_of, one.operands), *[None] * most)
             for one in forms
         ]
         self.rules.one_of((made, *taken), [one[: len(taken) + 1] for one in ranks])
-        if wide and len(forms[0].results) == 1 and of_any:
+        if wide and of_any and not several:
             self.rules.largest(made, wide)
         return made
 

@@ -47,6 +47,8 @@ class Part:
         What it is, or is a part of.
     chosen : bool
         Whether its bounds are the least that fit, and not all that do.
+    subscript : str
+        What it is as a subscript, where that is known: ``mask``, or ``key``.
     """
 
     least: int = 0
@@ -58,6 +60,7 @@ class Part:
     inside: int = 0
     names: frozenset[str] = frozenset()
     chosen: bool = False
+    subscript: str = ""
 
     @property
     def state(self) -> tuple[int, int, bool, bool, bool, bool]:
@@ -269,7 +272,7 @@ class Rules:
         self.all.append(Rule(tuple(parts), narrow, choose if len(parts) > 1 else None))
 
     def apart(self, one: Part, other: Part) -> None:
-        """One item is subtracted from another: where nothing tells, both are alike."""
+        """Two items are subtracted, or given together: where nothing tells, both are alike."""
 
         def choose() -> None:
             for part, like in ((one, other), (other, one)):
@@ -412,6 +415,7 @@ _BUILTINS = frozenset(
     ["len", "range", "int", "float", "round", "sum", "min", "max", "abs", "isinstance"]
 )
 _KEEP_WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _NO_ARITHMETIC = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp
 
@@ -488,6 +492,8 @@ class Parts:
         self.rules.alike((made, *parts))
         if isinstance(op, _KEEP_WHOLE):
             self.rules.needs_whole(made, parts)
+        if isinstance(op, _OF_BITS) and all(one.subscript == "mask" for one in parts):
+            made.subscript = "mask"
         return made
 
     def test(self, node: ast.expr) -> None:
@@ -532,14 +538,18 @@ class Parts:
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
                 self.test(node)
                 return Part()
-            case ast.UnaryOp(operand=operand):
-                return self.operated(ast.Sub(), [self.part(operand)])
+            case ast.UnaryOp(op=op, operand=operand):
+                made = self.operated(ast.Sub(), [self.part(operand)])
+                made.subscript = "mask" if isinstance(op, ast.Invert) else ""
+                return made
             case ast.Compare(left=left, ops=ops, comparators=others):
                 parts = [self.part(one) for one in (left, *others)]
                 if any(isinstance(one, _NO_ARITHMETIC) for one in ops):
                     return Part()
                 equal = any(isinstance(one, ast.Eq | ast.NotEq) for one in ops)
-                return self.operated(None if equal else ast.Div(), parts)
+                made = self.operated(None if equal else ast.Div(), parts)
+                made.subscript = "mask"
+                return made
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 self.test(test)
                 return self.operated(None, [self.part(body), self.part(orelse)])
@@ -607,6 +617,11 @@ class Parts:
             case ast.Call(func=ast.Name(id="zip"), args=args), ast.Tuple(elts=targets):
                 for inner, one in zip(targets, args, strict=False):
                     self.walked(inner, one)
+            case ast.Call(func=ast.Attribute(attr="items")), ast.Tuple(elts=[key, rest]):
+                self.unpack(key, Part(subscript="key"))
+                self.unpack(rest, Part())
+            case ast.Call(func=ast.Attribute(attr="keys")), _:
+                self.unpack(target, Part(subscript="key"))
             case ast.Call(func=ast.Name(id="list" | "reversed" | "sorted"), args=[one, *_]), _:
                 self.walked(target, one)
             case _:
@@ -698,6 +713,12 @@ class Parts:
             case ast.Call(func=func, args=[one]) if self.path(func) in ("where", "nonzero"):
                 self.array(self.part(one), 1)
                 return self.number(whole=True, rank=1)
+            case ast.Attribute(attr="c_" | "r_" as joins) if self.path(value):
+                made, joined = Part(number=True), [self.number(rank=2 if joins == "c_" else 1)]
+                for one in index.elts if isinstance(index, ast.Tuple) else [index]:
+                    joined += [] if isinstance(one, ast.Slice) else [self.part(one)]
+                self.rules.largest(made, joined)
+                return made
             case ast.Attribute(attr="mgrid") if isinstance(index, ast.Tuple):
                 for one in index.elts:
                     if isinstance(one, ast.Slice) and one.step is None:
@@ -724,19 +745,28 @@ class Parts:
                     added = True
                 case ast.Constant(value=known) if known is None or known is ...:
                     added = True
-                case ast.Compare() | ast.UnaryOp(op=ast.Invert()):
-                    self.ranked(self.part(one), 1, MOST)
-                    masked = True
                 case _:
                     by.append(self.part(one))
-                    by[-1].whole = True
+                    # what has keys is no array
+                    base.other |= by[-1].subscript == "key"
+                    if by[-1].subscript == "mask":
+                        # beside others it chooses along one axis, which is kept
+                        alone = len(parts) == 1
+                        self.ranked(by.pop(), 1, MOST if alone else 1)
+                        masked, kept = alone, kept + 1
+                    else:
+                        by[-1].whole = True
         if len(parts) > 1 or masked:
             self.array(base)
         elif isinstance(value, ast.Subscript):
             self.nested |= base.names
         if added or masked:
             self.ranked(base, max(1, kept + len(by)), MOST)
-            return Part(number=True)
+            made = Part(int(masked), number=True)
+            if masked:
+                # elements, or rows
+                self.rules.stored(made, base)
+            return made
         made = Part()
         self.rules.taken(made, base, len(by), kept + len(by), by)
         return made

@@ -53,6 +53,23 @@ def checked(source: str) -> FileResult:
         ("u[i, None] = 0.0", {"u": (1, "float64")}),
         ("s = u.shape\n        v[k] = u[k]", {"u": (1, "float64"), "v": (1, "float64")}),
         ("s = u.shape\n        if u[i] > 2: pass", {"u": (1, "float64")}),
+        ("c = v > 0\n        t = u[:, c]", {"u": (2, "float64"), "v": (1, "float64")}),
+        ("c = ~(v > 0) & (v < 9)\n        t = u[c, 0]", {"u": (2, "float64"), "v": (1, "float64")}),
+        (
+            "c, d = np.where(u > 0)\n        v[c] = u[c, d]",
+            {"u": (2, "float64"), "v": (1, "float64")},
+        ),
+        (
+            "c, d = np.linalg.eigh(u)\n        v[k] = c[k] * d[k, k]",
+            {"u": (2, "float64"), "v": (1, "float64")},
+        ),
+        ("c = np.c_[u, v]\n        v[k] = 2.0 * c[k, 0]", {"v": (1, "float64")}),
+        ("c = v.reshape(j)\n        u[i] = 2.0 * c[k, k]", {"v": (1, "float64")}),
+        ("t = np.sum(v[c] for c in range(3)) + v[0]", {"v": (1, "float64")}),
+        (
+            "u.v = 0.0\n        u.v = np.ones(3)\n        v[k] = u.v[k]",
+            {"u.v": (1, "float64"), "v": (1, "float64")},
+        ),
         # nothing, or not one thing, tells that these are arrays, or of how many dimensions
         ("u[i] = 0.0", {}),
         ("if u[i] > 2: pass", {}),
@@ -64,6 +81,7 @@ def checked(source: str) -> FileResult:
         ("u['a', i] = 0.0", {}),
         ("v[i] = u[i]\n        u.append(v)", {}),
         ("for k in range(u): u[i, j] = 0.0", {}),
+        ("for c, d in v.items(): u[c] = 2.0 * d", {}),
     ],
 )
 def test_what_subscripts_tell(text: str, arrays: dict[str, tuple[int, str]]) -> None:
