@@ -20,7 +20,7 @@ _LIKE = frozenset(
     ]
 )
 _OF_DATA = ("flatnonzero", "argwhere", "unique")
-_KEPT = SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])
+_KEPT = (SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])) - _LIKE
 _FILLED = frozenset(["zeros", "ones", "empty", "full"])
 _ALIKE = [(n, n) for n in range(MOST + 1)]
 _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
@@ -77,7 +77,10 @@ class Calls(Parts):
                 base = self.part(value)
                 self.in_sum = outer
                 if attr in METHODS:
-                    if attr not in OF_OTHERS:
+                    if attr not in OF_OTHERS and isinstance(value, ast.Call):
+                        # NumPy's numbers have most of them, too
+                        self.rules.needed(self.array(base), Part(1, number=True))
+                    elif attr not in OF_OTHERS:
                         self.array(base, 1)
                     return self._numpy(attr, base, node.args, node.keywords)
                 base.other |= attr not in OF_OTHERS

@@ -63,6 +63,14 @@ def checked(source: str) -> FileResult:
             "c, d = np.linalg.eigh(u)\n        v[k] = c[k] * d[k, k]",
             {"u": (2, "float64"), "v": (1, "float64")},
         ),
+        (
+            "c = np.floor(v).astype(int)\n        t = u[c, 0]",
+            {"u": (2, "float64"), "v": (1, "float64")},
+        ),
+        (
+            "c = np.floor(j).astype(int)\n        for t in range(c): v[t, 0] = 0.0",
+            {"v": (2, "float64")},
+        ),
         ("c = np.c_[u, v]\n        v[k] = 2.0 * c[k, 0]", {"v": (1, "float64")}),
         ("c = v.reshape(j)\n        u[i] = 2.0 * c[k, k]", {"v": (1, "float64")}),
         ("t = np.sum(v[c] for c in range(3)) + v[0]", {"v": (1, "float64")}),
