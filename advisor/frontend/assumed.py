@@ -19,6 +19,7 @@ from itertools import pairwise
 from textwrap import dedent
 
 from advisor.finding import MODULE
+from advisor.frontend.bindings import settled
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.ranks import NUMPY, OF_ARRAYS, Key, Part, Told, solve
 from advisor.ir.functions import attributes_read
@@ -55,7 +56,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if all(map(_keeps_arguments, node.decorator_list))
         and not (node.decorator_list and node.name in reached)
     )
-    file = _told(tree, _functions(tree.body, ""), attributes_read(source))
+    file = _told(tree, _functions(tree.body, ""), attributes_read(source), settled(source))
     # what calls and methods tell of one another: of what they call, and then of what calls them
     for _ in range(3):
         for name, _, given, body in found:
@@ -263,7 +264,7 @@ def _assumed(
     # an attribute of an array is none of its own, and one of what changes another
     known = [*found.values(), *(what for _, what in bound)]
     roots = tuple(f"{what.name}." for what in known if what)
-    others = (*roots, *(f"{one}." for one in stored))
+    others = (*roots, *(f"{one}." for one in stored.keys() - read.made.keys()))
     told = [x for one, x in found.items() if x and one not in own and not one.startswith(others)]
     bindings = (
         SeenBinding(lines[line - 1].strip(), what.name, _as_bound(what))
@@ -285,6 +286,7 @@ def _told(
     tree: ast.Module,
     functions: Iterable[tuple[str, _Function]],
     lines: Mapping[int, frozenset[str]],
+    stay: frozenset[str],
 ) -> Told:
     """Return what the classes of a file say; of functions, what is given to which.
 
@@ -307,7 +309,7 @@ def _told(
         many += [name] if name in parameters else []
         parameters[name] = named[bool(bound) :]
     parameters = {name: one for name, one in parameters.items() if name not in many}
-    return Told(parameters, {key: one for key, one in known.items() if one.number}, read)
+    return Told(parameters, {key: one for key, one in known.items() if one.number}, read, stay)
 
 
 def _stated(annotation: ast.expr | None) -> Part:
@@ -423,6 +425,10 @@ class _Uses(Calls):
 
     def read(self, body: Sequence[ast.stmt]) -> None:
         """Read the statements of a function."""
+        for name, made in _bound_once(body).items():
+            match made.value:
+                case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
+                    self.made[name] = kind
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
         self._appended = frozenset(
             one.value.id

@@ -89,6 +89,11 @@ class Calls(Parts):
                         attr, node.args, {one.arg or "": one.value for one in node.keywords}
                     )
                 if attr in self.file.parameters:
+                    for path in self.file.read.get(attr, ()) if base.other else ():
+                        # what a method reads of its object
+                        root, *attributes = path.split(".")
+                        if root not in self.file.parameters[attr]:
+                            self.held(value, attributes)
                     return self._own(attr, node)
         if name.startswith("math."):
             for one in node.args:

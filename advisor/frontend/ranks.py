@@ -362,11 +362,14 @@ class Told:
     known : dict of (str, str) to Part
     read : mapping of str to frozenset of str
         Attributes of its parameters that a function reads, also in what it calls.
+    settled : frozenset of str
+        Attributes that are bound where an object is made, and nowhere else.
     """
 
     parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: dict[Key, Part] = field(default_factory=dict)
     read: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    settled: frozenset[str] = frozenset()
     _told: dict[Key, list[Part]] = field(default_factory=dict)
 
     def tell(self, key: Key, part: Part) -> None:
@@ -396,6 +399,10 @@ class Told:
             for (of, name), part in self.known.items()
             if of and name.startswith(".") and names[name] == 1
         }
+
+    def makes(self, name: str) -> bool:
+        """Return whether a name is that of a class."""
+        return any(of == name and one.startswith(".") for of, one in self.known)
 
     def about(self, of: str, name: str) -> Part:
         """Return a part that is what is known of something."""
@@ -437,6 +444,8 @@ class Parts:
     file : Told
     own : (str, str)
         The class that a method is of, and what it calls its object.
+    made : dict of str to str
+        Names that one object is bound to, which is made here, and their classes.
     """
 
     def __init__(
@@ -448,7 +457,7 @@ class Parts:
         own: Key = ("", ""),
     ) -> None:
         self.rules, self.imports, self.dropped = Rules(), imports, dropped
-        self.file, self.own = file, own
+        self.file, self.own, self.made = file, own, dict[str, str]()
         self.given = {name: Part(names=frozenset((name,))) for name in given}
         self.now = dict(self.given)
         self.in_sum = False
@@ -690,14 +699,15 @@ class Parts:
         owner = ast.unparse(value)
         # an array that has keys is of records
         numbers = held.number and not attr.startswith(KEY)
-        if numbers or self.given.get(owner) is not held:
+        made = owner in self.made and attr in self.file.settled
+        if numbers or (self.given.get(owner) is not held and not made):
             return Part()
         held.other = True
         name = f"{owner}.{attr}"
         if name in self.dropped:
             return Part()
         if name not in self.given:
-            kind = self.own[0] if owner == self.own[1] else ""
+            kind = self.own[0] if owner == self.own[1] else self.made.get(owner, "")
             self.given[name] = self.file.about(kind, f".{attr}")
             self.given[name].names = frozenset((name,))
         return self.given[name]

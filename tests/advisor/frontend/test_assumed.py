@@ -689,6 +689,51 @@ def test_what_a_function_needs_its_callers_have(name: str) -> None:
     np.testing.assert_allclose(*results, rtol=1e-14)
 
 
+MADE_HERE = """
+    import numpy as np
+
+    class Grid:
+        def __init__(self, n):
+            self.n = n
+            self.h = 1.0 / n
+
+        def scale(self):
+            return self.h * 2.0
+
+    def main(n):
+        g = Grid(n)
+        x = np.linspace(0.0, 1.0, g.n)
+        out = np.zeros(g.n)
+        for i in range(g.n):
+            out[i] = x[i] * g.scale() + g.h
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        ("", ""),
+        ("return out", "g.h = 3.0"),
+        ("return out", "g = Grid(5)"),
+        ("    out[i] =", "    g = Grid(n + i)"),
+    ],
+)
+def test_objects_that_are_made_once_hold_what_their_class_says(place: str, line: str) -> None:
+    source = dedent(MADE_HERE)
+    if line:
+        changed = source.replace(place, f"{line}\n    {place}")
+        assert not any(one.fix for one in checked(changed).findings)
+        return
+    (fix,) = (one.fix for one in checked(source).findings if one.fix is not None)
+    results = []
+    for text in (source, apply_edits(source, fix.edits)):
+        space: dict[str, Any] = {}
+        exec(text, space)
+        results.append(space["main"](9))
+    np.testing.assert_array_equal(*results)
+
+
 USES = {
     # each needs fewer dimensions of what it is given than it may have
     "total = 0.0\n    for k in range(len({x})):\n        total = total + {x}[k]": 1,
