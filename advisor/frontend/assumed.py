@@ -58,12 +58,12 @@ def assumed(source: str) -> tuple[Seen, ...]:
     )
     file = _told(tree, _functions(tree.body, ""), attributes_read(source), settled(source))
     # what calls and methods tell of one another: of what they call, and then of what calls them
-    for _ in range(3):
+    for chosen in (False, True, True):
         for name, _, given, body in found:
             uses = _read(name, given, () if body is outside else around, body, imports, file)
             if uses is not None:
                 uses.tell()
-        file.settle()
+        file.settle(chosen=chosen)
     made: list[Seen] = []
     for name, line, given, body in found:
         loops = any(map(_is_worth_reading, body))

@@ -311,7 +311,12 @@ class Calls(Parts):
         if name in ("where", "nonzero") and len(node.args) == 1:
             self.array(self.part(node.args[0]), 1)
             return [self.number(whole=True, rank=1) for _ in range(many)]
-        if self.part(node).number:
+        made = self.part(node)
+        if name == "unique":
+            # what there is, and where
+            rest = (self.number(whole=True, rank=1) for _ in range(many - 1))
+            return [Part(1, number=True, array=True), *rest]
+        if made.number:
             return []
         forms = FUNCTIONS[name].forms if name in FUNCTIONS else ()
         results = [one.results for one in forms if len(one.results) >= many]

@@ -376,12 +376,15 @@ class Told:
         """Note what something is in one place, where ranks are settled."""
         self._told.setdefault(key, []).append(part)
 
-    def settle(self) -> None:
-        """Know what all places agree on: calls may differ, attributes are what any use needs."""
+    def settle(self, *, chosen: bool) -> None:
+        """Know what all places agree on: calls may differ, attributes are what any use needs.
+
+        What a place has `chosen` it may choose otherwise, once it knows what others are sure of.
+        """
         for key, parts in self._told.items():
             held = key[1].startswith(".")
             sure = [one.least for one in parts if one.least == one.most and not one.chosen]
-            likely = sure or [one.least for one in parts]
+            likely = sure or [one.least for one in parts if chosen or not one.chosen]
             if not any(one.other for one in parts):
                 self.known[key] = Part(
                     (max if held else min)(likely, default=0),

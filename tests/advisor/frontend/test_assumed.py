@@ -734,6 +734,34 @@ def test_objects_that_are_made_once_hold_what_their_class_says(place: str, line:
     np.testing.assert_array_equal(*results)
 
 
+TURNED = """
+    import numpy as np
+
+    class Mesh:
+        def normals(self):
+            n = np.zeros((len(self.faces), 3))
+            for f in range(len(self.faces)):
+                a, b, c = self.points[self.faces[f]]
+                n[f] = np.cross(b - a, c - a)
+            return n
+
+        def volume(self):
+            total = 0.0
+            for a, b, c in self.faces:
+                total += np.dot(self.points[a], np.cross(self.points[b], self.points[c]))
+            return total
+
+        def corners(self):
+            return np.unique(self.faces[:, 0])
+"""
+
+
+def test_of_what_fits_several_ranks_others_tell_first() -> None:
+    """Alone, `normals` would have the least of `faces`, and one too many of `points`."""
+    told = {one.name: one.ndim for seen in assumed(dedent(TURNED)) for one in seen.arrays}
+    assert told == {"self.faces": 2, "self.points": 2}
+
+
 USES = {
     # each needs fewer dimensions of what it is given than it may have
     "total = 0.0\n    for k in range(len({x})):\n        total = total + {x}[k]": 1,
