@@ -212,7 +212,9 @@ def finding_of_repeated(
     offer = Offer(f"compute {shown} once{where}", why, span_of(first, lines))
     times = f"every {how.partition(' ')[0] if again.line else 'time'} but the first"
     place = Place(path, again.function, source, num(1))
-    return _without_price(place, machine, rule, offer, "pays from the second time on", times)
+    when = Condition(times, (), None, always=True)
+    legality, gain = Legality(Applicability.DISPLAY, ""), "pays from the second time on"
+    return finding_unpriced(place, machine, rule, offer, gain, legality, when)
 
 
 def finding_of_handed_on(
@@ -224,16 +226,24 @@ def finding_of_handed_on(
     takes = f"functions `{one.name}` that take arrays (`np.exp`, not `math.exp`)"
     place = Place(path, one.function, source, num(1))
     offer = Offer(title, why, span_of(one.call, split_lines(source)))
-    return _without_price(place, machine, rule, offer, f"pays with {takes}", takes)
+    when, shown = Condition(takes, (), None, always=True), Legality(Applicability.DISPLAY, "")
+    return finding_unpriced(place, machine, rule, offer, f"pays with {takes}", shown, when)
 
 
-def _without_price(
-    place: Place, machine: Machine, rule: Rule, offer: Offer, gain: str, when: str
+def finding_unpriced(
+    place: Place,
+    machine: Machine,
+    rule: Rule,
+    proposal: AnyProposal | Offer,
+    gain: str,
+    legality: Legality,
+    condition: Condition,
+    rivals: tuple[Alternative, ...] = (),
 ) -> Finding:
+    """Return a finding that has no price, and says when it pays."""
     evidence = Evidence(machine.name, calibration_of(machine), Provenance.DERIVED, ())
-    legality = Legality(Applicability.DISPLAY, "")
-    finding = finding_about(place, rule, offer, gain, legality, evidence, ())
-    return replace(finding, condition=Condition(when, (), None, always=True))
+    found = finding_about(place, rule, proposal, gain, legality, evidence, rivals)
+    return replace(found, condition=condition)
 
 
 def _prediction(found: Compared, lines: Sequence[str]) -> Prediction:

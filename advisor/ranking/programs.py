@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from types import MappingProxyType
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
@@ -13,6 +14,7 @@ from advisor.finding import (
     MODULE,
     NOTHING_SEEN,
     ONE_EACH_CORE,
+    Condition,
     Coverage,
     Finding,
     NotUnderstood,
@@ -36,7 +38,15 @@ from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, walk
 from advisor.numpy_table import UnknownDtype, itemsize_of
 from advisor.observed import SeenMessages
 from advisor.ranking.compare import Costed, Number, Sizes, compared, time_s
-from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of, with_prices
+from advisor.ranking.findings import (
+    Candidate,
+    Judged,
+    Place,
+    finding_of,
+    finding_unpriced,
+    rivals_of,
+    with_prices,
+)
 from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Worth, always
@@ -168,6 +178,7 @@ def rank_program(
     for which of its values they pay.
     """
     judged: list[Judged] = []
+    unpriced: list[Finding] = []
     remarks: dict[str, Remark] = {}
     program = _as_bound(program, sizes)
     sizes = _without_tried(program, sizes)
@@ -180,15 +191,18 @@ def rank_program(
             found = _best(whole, proposals, transform, sizes, worth)
             if isinstance(found, Judged):
                 judged.append(found)
+            elif isinstance(found, Finding):
+                unpriced.append(found)
             elif found is not None:
                 remarks.setdefault(found.message, found)
     judged.sort(key=lambda one: one.finding.order)
     each = (whole.loop(line, one) for line, found in loops.items() for one in found)
     weighed = tuple(one for one in each if one is not None)
-    told = {one.finding.kernel for one in judged} | {one.kernel for one in weighed}
+    findings = (*weighed, *(one.finding for one in judged), *unpriced)
+    told = {one.kernel for one in findings}
     coverage = whole.coverage(frozenset(told), loops) if details else NOTHING_SEEN
     return Ranked(
-        (*weighed, *(one.finding for one in judged)),
+        findings,
         tuple(remarks.values()),
         coverage=coverage,
         names=frozenset({RANKS, *program.sizes}),
@@ -202,7 +216,7 @@ def _best(
     transform: ProgramTransform,
     sizes: Sizes,
     worth: Worth,
-) -> Judged | Remark | None:
+) -> Judged | Finding | Remark | None:
     program, machine, first = whole.program, whole.machine, proposals[0]
     function = first.function
     before = cost_steps(first.before, machine, first.loops)
@@ -213,10 +227,10 @@ def _best(
         return Remark(program.path, function.name, first.span, message)
     costed = before.costed
     candidates, lost = with_prices(proposals, costed, partial(_price_of, machine))
-    if not candidates:
-        return None
-    names = costed.sizes.union(*(after.sizes for _, after in candidates))
     place = Place(program.path, function.name, program.context.source, sym(RANKS))
+    if not candidates or whole.sizes.get(RANKS, inf) < first.ranks_from:
+        return _without_price(whole, place, first, transform, sizes)
+    names = costed.sizes.union(*(after.sizes for _, after in candidates))
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
         here = with_ranks(program, sizes, machine)
@@ -258,6 +272,23 @@ def _best(
         return Remark(program.path, function.name, first.span, message)
     valued = weighed(finding, whole.around(chosen.function, chosen.loops))
     return Judged(valued, costed.priced, after.priced)
+
+
+def _without_price(
+    whole: WholeProgram,
+    place: Place,
+    proposal: ProgramProposal,
+    transform: ProgramTransform,
+    sizes: Sizes,
+) -> Finding | None:
+    """Return a finding that only says from how many ranks on it pays, if there may be so many."""
+    least = proposal.ranks_from
+    if not least or sizes.values.get(RANKS, least) < least:
+        return None
+    text, legality = f"{RANKS} >= {least}", proposal.legality
+    about = place, whole.machine, transform, proposal, f"pays for {text}", legality
+    finding = finding_unpriced(*about, Condition(text, (RANKS,), least, always=False))
+    return weighed(finding, whole.around(proposal.function, proposal.loops))
 
 
 def _price_of(machine: Machine, proposal: ProgramProposal) -> Costed | Missing:

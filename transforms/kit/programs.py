@@ -40,6 +40,7 @@ def offer(
     *,
     safe: bool = False,
     conditions: tuple[str, ...] = (),
+    ranks_from: int = 0,
 ) -> ProgramProposal:
     """Return a proposal, which is only shown where there are no edits.
 
@@ -60,6 +61,8 @@ def offer(
         The argument holds for every run: all ranks, sizes and data.
     conditions : tuple of str
         What has to be true beyond what the source shows.
+    ranks_from : int
+        From how many ranks on it is told without a price.
     """
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if isinstance(edits, str):
@@ -76,6 +79,7 @@ def offer(
         Legality(applicability, argument),
         place.loops if isinstance(place, Visit) else place,
         edits or tuple,
+        ranks_from,
     )
 
 

@@ -31,7 +31,8 @@ else:
 ```
 
 Where a root does more with each piece, one call brings all of them first, and the loop goes through
-what came. Pickled objects stay pickled: whether they need be is ADV601.
+what came. Pickled objects stay pickled: whether they need be is ADV601. Where nothing tells how
+large these are, the finding has no factor, and says from how many ranks on it pays.
 
 **When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
 others of the function are under way; chains outside loops, which are set-up or output; pieces that
@@ -55,6 +56,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import groupby
 
 from advisor.ir.spmd.memory import (
     Payload,
@@ -136,10 +138,12 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         for visit, step, loop, calls in traced(program, function):
             if step.span not in told:
                 yield _of_all_ranks(function, visit, step, loop, calls)
-        for pattern in every:
-            found = _at_root(program, pattern)
-            if found is not None:
-                yield _instead_of_fan(program, function, pattern, found)
+        for _, group in groupby(every, lambda one: one.inner.loop):
+            shared = list(group)
+            each = [_at_root(program, one) for one in shared]
+            found = each[0]
+            if found is not None and len({one and one.call.op for one in each}) == 1:
+                yield _instead_of_fan(program, function, shared[0], found, len(shared))
 
 
 def _of_all_ranks(
@@ -301,13 +305,16 @@ def _of_objects(program: Program, pattern: Pattern) -> _Instead | None:
     sent, gathers = pattern.send.step.send, pattern.gathers
     if sent is None:
         return None
-    if sent.kind is PayloadKind.OBJECT:
+    if _is_object(sent):
+        if gathers:
+            return _Instead(replace(_call(pattern, Op.GATHER, sent, None), method="gather"))
         # the same for all, where nothing else happens on the way
         loop = pattern.inner.loop
         node = None if loop is None else statement_at(loop.span, program.context)
-        if gathers or loop is None or not isinstance(node, ast.For) or len(node.body) > 1:
+        if loop is None or not isinstance(node, ast.For):
             return None
-        if not is_name(sent.text):
+        messages = [one for one in walk(loop.body) if isinstance(one.step, Communicate)]
+        if len(node.body) > len(messages) or not is_name(sent.text):
             return None  # made anew for each rank
         if words(sent.text) & bound_in(program, loop):
             return None
@@ -325,6 +332,10 @@ def _of_objects(program: Program, pattern: Pattern) -> _Instead | None:
         size, kind = pattern.communicator.size, PayloadKind.OBJECT
         call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
     return _Instead(call)
+
+
+def _is_object(sent: Payload | None) -> bool:
+    return sent is not None and sent.kind in (PayloadKind.OBJECT, PayloadKind.UNKNOWN)
 
 
 def _adds(program: Program, end: End) -> bool:
@@ -356,14 +367,16 @@ def _is_changed(end: End, sent: Payload | None) -> bool:
 
 
 def _instead_of_fan(
-    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead, many: int
 ) -> ProgramProposal:
     call, root, other = found.call, pattern.inner, pattern.outer.step
     loop = root.loop
     assert loop is not None
     gathers, method = pattern.gathers, call.method
     edits: Edits | str = "pieces may have other lengths, or no name together"
-    if call.op is Op.REDUCE:
+    if many > 1:
+        edits = "the loop has several messages for each rank"
+    elif call.op is Op.REDUCE:
         edits = "what is added up has another name at the root"
     elif root.step.pickled:
         edits = _edits_of_objects(program, pattern, call)
@@ -373,7 +386,8 @@ def _instead_of_fan(
     # branch and loop may do more: a message is held against its part of the call
     alone: tuple[Step, ...] = (other if gathers and root.step.pickled else root.step,)
     alone += () if found.added is None else (found.added,)
-    does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
+    which = f" for each of {many} messages" * (many > 1)
+    does = f"let one `{method}`{which} {'receive from' if gathers else 'send to'} all ranks,"
     does += " not a loop over them"
     if call.op is Op.REDUCE:
         does = f"let `{method}` add up what the root receives and adds one by one"
@@ -387,6 +401,8 @@ def _instead_of_fan(
         (call,),
         _ADDED if call.op is Op.REDUCE else _COLLECTED,
         edits,
+        # one call for their lengths, another for them
+        ranks_from=8 if call.op is Op.GATHER and _is_object(call.send) else 3,
     )
 
 
@@ -501,7 +517,8 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
         return "the message shares its statement"
     pieces = fresh_name("pieces", context.identifiers)
     ahead, behind = f"{pieces} = {here.format('None')}", ""
-    at_call, theirs = f"{pieces}[{argument(root, 'source', program)}]", [there.format(sent.text)]
+    given = argument(pattern.send.step, "obj", program) or sent.text
+    at_call, theirs = f"{pieces}[{argument(root, 'source', program)}]", [there.format(given)]
     if not gathers:
         if other.result is None or not is_simple(other, program):
             return "the message shares its statement"

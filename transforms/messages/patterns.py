@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from advisor.ir.spmd.program import SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,
-    Call,
     Communicate,
     Communicator,
     Leave,
@@ -30,6 +29,7 @@ from costdb.expr.nodes import Num
 from costdb.expr.polynomials import expand
 from costdb.records import dataclass, replace
 from transforms.kit.memory import is_counted
+from transforms.kit.names import words
 from transforms.kit.ranks import (
     Bound,
     named_rank,
@@ -193,17 +193,22 @@ def _fan(visit: Visit) -> Iterator[Pattern]:
 
 
 def _messages(arm: tuple[Step, ...]) -> list[tuple[Step, Communicate]]:
-    """Return steps that hold one message each, and these; none where some steps hold more."""
+    """Return steps that hold messages, and these; none where one holds several, not in turn."""
     found: list[tuple[Step, Communicate]] = []
+    unknown: frozenset[str] = frozenset()
     for step in arm:
-        inside = [one.step for one in walk((step,))]
-        if any(isinstance(one, Unknown | Call) for one in inside):
+        inside = list(walk((step,), into_calls=True))
+        unknown = unknown.union(*(x.step.mentions for x in inside if isinstance(x.step, Unknown)))
+        messages = [one.step for one in inside if isinstance(one.step, Communicate)]
+        if any(one.calls for one in inside if isinstance(one.step, Communicate)):
             return []
-        messages = [one for one in inside if isinstance(one, Communicate)]
-        if len(messages) > 1:
+        turns = step.body if isinstance(step, Loop) else ()
+        in_turn = len({one.op for one in messages}) == 1 and all(one in turns for one in messages)
+        if len(messages) > 1 and not in_turn:
             return []
         found += [(step, one) for one in messages]
-    return found
+    # what is not understood may send where it has who sends
+    return [] if any(words(one.receiver) & unknown for _, one in found) else found
 
 
 def _meet(end: End, other: Communicate, root: Expr) -> bool:

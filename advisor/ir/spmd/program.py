@@ -218,6 +218,9 @@ class ProgramProposal:
     edits : callable returning tuple of Edit
         Builds the edits; called only when somebody looks at them. Empty where the source cannot
         be changed mechanically.
+    ranks_from : int
+        From how many ranks on there are fewer messages, so that it is told without a price too;
+        0 where only a price tells.
     """
 
     title: str
@@ -229,6 +232,7 @@ class ProgramProposal:
     legality: Legality
     loops: tuple[Loop, ...] = ()
     edits: Callable[[], tuple[Edit, ...]] = tuple
+    ranks_from: int = 0
 
 
 class ProgramTransform(Rule, Protocol):

@@ -143,3 +143,13 @@ def test_of_what_happens_once_only_what_saves_time_counts() -> None:
     repeated = ONCE.replace("total", "for step in range(3):\n    total", 1)
     assert (told(4), told(4, repeated)) == (0, 1)
     assert told(100_000) == 1
+
+
+def test_fewer_messages_are_told_without_a_price_where_ranks_are_enough() -> None:
+    def told(case: str, ranks: dict[str, int | float]) -> list[str]:
+        options = Options("node2026", ranks, ("ADV607",), (), None, everything=True)
+        found = check_source("program.py", CASES[f"ADV607_{case}"].source, options).findings
+        return [one.message.partition(":")[0] for one in found]
+
+    assert told("what_a_root_merges", {}) == ["pays for P >= 8"]
+    assert told("what_a_root_merges", {"P": 4}) == told("pickled_broadcast", {"P": 2}) == []
