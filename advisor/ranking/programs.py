@@ -219,6 +219,9 @@ def _best(
 ) -> Judged | Finding | Remark | None:
     program, machine, first = whole.program, whole.machine, proposals[0]
     function = first.function
+    place = Place(program.path, function.name, program.context.source, sym(RANKS))
+    if not first.before:
+        return _without_price(whole, place, first, transform, sizes)
     before = cost_steps(first.before, machine, first.loops)
     if isinstance(before, Missing):
         if _runs_once(first):
@@ -227,7 +230,6 @@ def _best(
         return Remark(program.path, function.name, first.span, message)
     costed = before.costed
     candidates, lost = with_prices(proposals, costed, partial(_price_of, machine))
-    place = Place(program.path, function.name, program.context.source, sym(RANKS))
     if not candidates or whole.sizes.get(RANKS, inf) < first.ranks_from:
         return _without_price(whole, place, first, transform, sizes)
     names = costed.sizes.union(*(after.sizes for _, after in candidates))

@@ -6,8 +6,8 @@ of which every rank uses its block (`Scatter`), a sum of which every rank uses i
 field that is gathered for one number (`reduce`, `allreduce`), one of which some planes are used, or
 what is next to the own block, what every step gathers or reduces but few steps or only what is
 behind the loop use, what all ranks get but one rank uses (`reduce`, `gather`, or nothing), parts
-that the root gathers to add (`Reduce`, `Allreduce`), or of which it makes what it sends to all
-(`allgather`, `allreduce`).
+that the root gathers to add (`Reduce`, `Allreduce`), to count all that is in them (`reduce`), or of
+which it makes what it sends to all (`allgather`, `allreduce`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -82,6 +82,7 @@ from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import Edits, in_place_of
 from transforms.messages.combined_parts import combined_parts
+from transforms.messages.counted_parts import counted_parts
 from transforms.messages.gathered_fields import gathered_fields
 from transforms.messages.needed_at_root import needed_at_root
 from transforms.messages.needed_later import needed_later
@@ -136,6 +137,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         yield from combined_parts(program, function)
         yield from _padded_sums(program, function)
         yield from gathered_fields(program, function)
+        yield from counted_parts(program, function)
         yield from needed_at_root(program, function)
         yield from needed_later(program, function)
 

@@ -209,9 +209,9 @@ class ProgramProposal:
         The line that a person should look at: the call.
     function : SpmdFunction
     before, after : tuple of Step
-        The steps that change, and what stands in their place. Steps that stay as they are need
-        not be there. Loops that enclose the change are given in `loops`, not here; a loop that
-        the change removes or adds is a step.
+        The steps that change, and what stands in their place; none where they have no price.
+        Steps that stay as they are need not be there. Loops that enclose the change are given in
+        `loops`, not here; a loop that the change removes or adds is a step.
     loops : tuple of Loop
         Around the steps in the function, outermost first: ``visit.loops``.
     legality : Legality
