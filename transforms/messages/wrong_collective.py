@@ -82,10 +82,10 @@ from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import Edits, in_place_of
 from transforms.messages.combined_parts import combined_parts
-from transforms.messages.counted_parts import counted_parts
 from transforms.messages.gathered_fields import gathered_fields
 from transforms.messages.needed_at_root import needed_at_root
 from transforms.messages.needed_later import needed_later
+from transforms.messages.used_parts import counted_parts, own_parts
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
 _UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
@@ -133,7 +133,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     for function in program.functions:
         for visit, step in function.operations():
             if step.blocking:
-                yield from _by_blocks(program, function, visit, step)
+                found = list(_by_blocks(program, function, visit, step))
+                yield from found or own_parts(program, function, visit, step)
         yield from combined_parts(program, function)
         yield from _padded_sums(program, function)
         yield from gathered_fields(program, function)

@@ -1,6 +1,7 @@
-"""Parts that are gathered and joined, and of which then only counts, sums and extremes are made.
+"""What is used of what collectives bring: counts of joined parts, or each rank's own part.
 
-What is made of all of them is combined of what each rank makes of its own.
+What is counted of parts that are gathered and joined is combined of what each rank counts of its
+own. What is broadcast, and then only used in the own part of each rank, is scattered.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ import ast
 from collections.abc import Iterator
 
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Op
-from advisor.source import KEY
+from advisor.ir.spmd.steps import Communicate, Op, Visit
+from advisor.source import KEY, Span
 from costdb.expr.nodes import Num
-from transforms.kit.names import is_name
+from transforms.kit.names import bound_names, is_name, loaded_names, root_lines, within
 from transforms.kit.programs import offer, sent_text, shortened
-from transforms.kit.rewrite import span_of, tree_of
+from transforms.kit.rewrite import span_of, statement_at, tree_of
 from transforms.messages.combined_parts import combined
 
 _JOINING = frozenset({"chain", "concatenate", "from_iterable", "hstack", "vstack"})
 _COUNTING = frozenset({"Counter", "bincount", "count_nonzero", "histogram", "histogram2d", "len"})
 _TOTALS = frozenset({"any", "all", "amax", "amin", "max", "mean", "min", "sum"})
+_SENDING = frozenset(one.value for one in Op)
 _FEW = 1000
 """Elements of each rank that are as well gathered."""
 _BOUNDED = {"histogram": "range", "histogram2d": "range", "bincount": "minlength"}
@@ -34,9 +36,7 @@ def counted_parts(program: Program, function: SpmdFunction) -> Iterator[ProgramP
         if not gathers or step.result is None or not is_name(step.result) or step.span in gone:
             continue
         made = dict.fromkeys(map(shortened, _Uses(program, function).of(step.result)))
-        count = None if step.send is None else step.send.count
-        few = isinstance(count, Num) and count.value < _FEW
-        if not made or few:
+        if not made or _is_few(step):
             continue
         shown = " and ".join(f"`{one}`" for one in list(made)[:2])
         call = "reduce" if step.op is Op.GATHER else "allreduce"
@@ -56,17 +56,110 @@ def counted_parts(program: Program, function: SpmdFunction) -> Iterator[ProgramP
         )
 
 
-class _Uses:
-    """Where names of a function are used."""
+def own_parts(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield a scatter for a broadcast of which every rank uses its own part."""
+    root, node = step.root, statement_at(step.statement, program.context)
+    if step.op is not Op.BCAST or not step.pickled or root is None or _is_few(step):
+        return
+    roots = root_lines(function, step.communicator, root, program)
+    uses = _Uses(program, function, (step.statement, *roots))
+    for name in sorted(bound_names([node]) if isinstance(node, ast.Assign) else ()):
+        if shown := uses.own(name):
+            yield offer(
+                function,
+                visit,
+                step.span,
+                f"scatter `{name}`: every rank uses `{shown}` of it",
+                "a broadcast sends all to every rank, a scatter only what it uses",
+                (),
+                (),
+                "within this function no rank but the root uses more of it than its part",
+                "nothing says which parts other ranks use",
+                ranks_from=2,
+            )
+            return
 
-    def __init__(self, program: Program, function: SpmdFunction) -> None:
+
+def _is_few(step: Communicate) -> bool:
+    count = None if step.send is None else step.send.count
+    return isinstance(count, Num) and count.value < _FEW
+
+
+def _called(node: ast.AST) -> str:
+    """Return the last name of what a call calls; "" for anything else."""
+    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+
+
+def _is_own_number(value: ast.expr, known: frozenset[str]) -> bool:
+    """Return whether a value is made of the own rank, and of nothing that was sent."""
+    parts = list(ast.walk(value))
+    if any(_called(one) in _SENDING for one in parts):
+        return False
+    ranks = (one for one in parts if isinstance(one, ast.Attribute))
+    return bool(loaded_names([value]) & known) or any(x.attr in ("Get_rank", "rank") for x in ranks)
+
+
+class _Uses:
+    """Where names of a function are used, outside of some places."""
+
+    def __init__(
+        self, program: Program, function: SpmdFunction, but: tuple[Span, ...] = ()
+    ) -> None:
+        self.tree = tree_of(program.context.source)
         self.up: dict[ast.AST, ast.AST] = {}
         self.loads: list[ast.Name] = []
         lines = program.context.lines
-        for node in ast.walk(tree_of(program.context.source)):
+        for node in ast.walk(self.tree):
             self.up.update(dict.fromkeys(ast.iter_child_nodes(node), node))
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self.loads += [node] * function.whole.contains(span_of(node, lines))
+                place = span_of(node, lines)
+                self.loads += [node] * (function.whole.contains(place) and not within(place, but))
+
+    def own(self, name: str) -> str:
+        """Return how a name is used in places that ranks have for themselves; "" if anywhere else.
+
+        How long it is may be asked everywhere.
+        """
+        found, varying = "", self._varying()
+        for node in (one for one in self.loads if one.id == name):
+            match self.up[node]:
+                case ast.Subscript(slice=places) as part:
+                    each = places.elts if isinstance(places, ast.Tuple) else [places]
+                    if not any(self._is_own(one, varying) for one in each):
+                        return ""
+                    found = found or ast.unparse(part)
+                case ast.Call(func=ast.Name(id="len")) | ast.Attribute(attr="shape" | "dtype"):
+                    pass
+                case _:
+                    return ""
+        return found
+
+    def _is_own(self, place: ast.expr, varying: frozenset[str]) -> bool:
+        if isinstance(place, ast.Slice):
+            ends = [one for one in (place.lower, place.step or place.upper) if one is not None]
+            others = ends if place.step is None else ends[:1]
+            return len(ends) == 2 and all(loaded_names([one]) & varying for one in others)
+        return isinstance(place, ast.Name) and place.id in varying
+
+    def _varying(self) -> frozenset[str]:
+        """Return names of numbers that each rank works out from its own number."""
+        found: frozenset[str] = frozenset()
+        made: list[tuple[ast.expr, ast.expr]] = []
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Assign(targets=[target], value=value):
+                    made.append((target, value))
+                case (ast.For() | ast.comprehension()) as loop if _called(loop.iter) == "range":
+                    made.append((loop.target, loop.iter))
+        while True:
+            more = found.union(
+                *(bound_names([target]) for target, value in made if _is_own_number(value, found))
+            )
+            if more == found:
+                return found
+            found = more
 
     def of(self, parts: str) -> list[str]:
         """Return what is made of parts once they are joined; nothing if anything else is."""
@@ -119,8 +212,9 @@ class _Uses:
                         )
                     ) as every if other == part:
                         place = every
-        call = ast.unparse(place.func).rpartition(".")[2] if isinstance(place, ast.Call) else ""
-        if call not in _JOINING and not isinstance(place, ast.ListComp | ast.GeneratorExp):
+        if _called(place) not in _JOINING and not isinstance(
+            place, ast.ListComp | ast.GeneratorExp
+        ):
             return None, ""
         match self.up[place]:
             case ast.Assign(targets=[ast.Name(id=name)]):
@@ -139,7 +233,7 @@ class _Uses:
             return ast.unparse(up) if isinstance(up, ast.Call) and up.func is node else None
         if not isinstance(up, ast.Call) or node not in up.args:
             return None
-        called = ast.unparse(up.func).rpartition(".")[2]
+        called = _called(up)
         bounds = _BOUNDED.get(called)
         bounded = bounds is None or any(one.arg == bounds for one in up.keywords)
         return ast.unparse(up) if bounded and called in _COUNTING | _TOTALS else None
