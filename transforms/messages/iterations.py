@@ -122,16 +122,15 @@ class _Waits(Exception):
 
 def in_parts(program: Program, function: SpmdFunction, visit: Visit) -> Iterator[Parts]:
     """Yield the parts of a loop around all of its calls, or around each whose result stays."""
-    loop, context = visit.step, program.context
+    loop = visit.step
     assert isinstance(loop, Loop)
-    node = statement_at(loop.span, context)
+    node = statement_at(loop.span, program.context)
     if not isinstance(node, ast.For) or node.orelse:
         return
     if not all(isinstance(one, _STATEMENTS) for one in _statements(node)):
         return
-    tries = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Try))
-    if any(span_of(one, context.lines).contains(loop.span) for one in tries):
-        return  # what was done before an exception stays done
+    if _is_tried(program, loop):
+        return
     talks = _talks(program, loop)
     # what is in a window is followed by no name, and one end of messages does nothing alone
     single = [[one] for one in talks or () if one is not None and one.step.op not in REMOTE | ENDS]
@@ -147,6 +146,39 @@ def in_parts(program: Program, function: SpmdFunction, visit: Visit) -> Iterator
         yield parts
         if group in whole:
             return
+
+
+def stored(program: Program, function: SpmdFunction, loop: Loop) -> Iterator[Parts]:
+    """Yield the parts of a loop around each reduction whose result it only stores, as one of many.
+
+    What else it does, and when it leaves out the call, is then all the same.
+    """
+    context, node = program.context, statement_at(loop.span, program.context)
+    if not isinstance(node, ast.For) or _is_tried(program, loop):
+        return
+    inside = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+    calls = {one.statement: one for one in loop.body if isinstance(one, Communicate)}
+    for one in node.body:
+        step = calls.get(span_of(one, context.lines))
+        if step is None or step.op not in REDUCTIONS or not step.pickled or not _is_taken(step, []):
+            continue
+        match one:
+            case ast.Assign([ast.Subscript(ast.Name(id=name), place)], value):
+                kept = bool(loaded_names([place]) & bound_names([node.target]))
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(id=name), "append"), [value])):
+                kept = True
+            case _:
+                continue
+        alone = span_of(value, context.lines) == step.span and inside.count(name) == 1
+        parts = Parts(node, loop, [Talk(step, step, (loop,))], whole=False)
+        if kept and alone and _Flow(program, function, parts).is_stored(name):
+            yield parts
+
+
+def _is_tried(program: Program, loop: Loop) -> bool:
+    """Return whether what was done before an exception stays done."""
+    tries = (one for one in ast.walk(tree_of(program.context.source)) if isinstance(one, ast.Try))
+    return any(span_of(one, program.context.lines).contains(loop.span) for one in tries)
 
 
 def _statements(node: ast.For) -> Iterator[ast.stmt]:
@@ -260,6 +292,10 @@ class _Flow:
         names = [n for n in _GIVEN if talk.step.op is not Op.GET or n != "origin"]
         names += ["buf"] * (talk.step.op is Op.BCAST)
         return words(" ".join(text(step.places[n]) for n in names if n in step.places))
+
+    def is_stored(self, name: str) -> bool:
+        """Return whether other results each time are stored in what nothing else is."""
+        return self._varies() and not self._is_another() and self._is_new(name)
 
     def divide(self) -> None:
         """Fill the parts of the loop.

@@ -43,7 +43,7 @@ from transforms.kit.rewrite import (
     starts_line,
     with_calls,
 )
-from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts
+from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts, stored
 
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
 _APART = (
@@ -68,6 +68,7 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
     Of loops around one another the outermost, unless only an inner one can be written.
     """
     found: dict[object, ProgramProposal] = {}
+    told: set[Span] = set()
     for visit in function.visits():
         loop = visit.step
         if not isinstance(loop, Loop) or loop.trips is None or loop.timing or loop.by_rank:
@@ -76,11 +77,18 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        for parts in in_parts(program, function, visit):
+        divided = list(in_parts(program, function, visit))
+        for parts in divided:
             written = _lines(parts, function, program)
             key = parts.talks[0].at.span
             if key not in found or not isinstance(written, str):
                 found[key] = _collected(program, function, visit.loops, parts, written)
+        told |= {talk.at.span for parts in divided for talk in parts.talks}
+        for parts in stored(program, function, loop):
+            why = "what the loop stores is to be reduced behind it, but for what it leaves out"
+            key, given = parts.talks[0].at.span, (program, function, visit.loops, parts, why)
+            if key not in told:
+                found[key] = _collected(*given)
     yield from found.values()
 
 
@@ -185,6 +193,7 @@ def _collected(
         (replace(loop, body=_without(inner, parts.talks)), *map(_at_once, parts.talks), more),
         _APART + _ROOTS * any(s.op is Op.BCAST for s in moves) + _ROUNDED * rounded + _NAN * orders,
         edits,
+        ranks_from=2,
     )
 
 
