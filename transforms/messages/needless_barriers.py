@@ -25,8 +25,8 @@ for step in range(n):
 
 **When it stays quiet.** Files with one-sided communication, receives from anybody, files or shared
 memory, where ranks may meet outside of messages; functions that read a clock, and loops that call
-one; loops that print, or in which all is sent from or to one root, which without a barrier may be
-many messages ahead; barriers outside loops or on another communicator.
+one; loops that print, or in which all is sent from one root or to one, which without a barrier may
+be many messages ahead; barriers outside loops or on another communicator.
 
 **Fix safety.** Messages come to the same receives without the barrier, as their order between two
 ranks stays. It is unsafe because files and processes that the source does not show may rely on it.
@@ -46,8 +46,7 @@ from advisor.finding import MODULE
 from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
 from advisor.source import Span
-from costdb.expr import free_symbols, num
-from costdb.expr.nodes import Num
+from costdb.expr import Expr, free_symbols, num
 from transforms.kit.names import is_simple, meet_otherwise, named_in, suite_of, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import on_all_ranks, same_communicator
@@ -57,7 +56,8 @@ _FROM_OTHERS = frozenset(
     {Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER, Op.SENDRECV}
 )
 _ENDS = frozenset({Op.SEND, Op.RECV})
-_ROOTED = frozenset({Op.BCAST, Op.SCATTER, Op.REDUCE, Op.GATHER})
+_FROM_ROOT = frozenset({Op.BCAST, Op.SCATTER})
+_ROOTED = _FROM_ROOT | {Op.REDUCE, Op.GATHER}
 _CLOCKS = frozenset(
     {"Wtime", "monotonic", "perf_counter", "perf_counter_ns", "process_time", "time", "timeit"}
 )
@@ -113,9 +113,11 @@ def _timed(program: Program) -> frozenset[str]:
 def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | None:
     """Return the smallest call of a loop in which each rank waits for others, none that is `gone`.
 
-    Not one with the same root each time: what the one way is sent may be many iterations ahead.
+    Not one with the same root each time, unless that waited for all others before it: what the one
+    way is sent may be many iterations ahead.
     """
     found: list[Communicate] = []
+    roots: list[Expr | None] = []  # that wait for all others
     for visit in walk(loop.body, into_calls=True):
         step = visit.step
         if not isinstance(step, Communicate) or step.span in {barrier.span, *gone}:
@@ -125,10 +127,18 @@ def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | N
             rank = None if partner is None else partner.rank
             found += [step] if rank is not None and loop.variable in free_symbols(rank) else []
         elif step.blocking and not visit.branches:
-            moves = step.op in _ROOTED and not isinstance(step.root, Num)
+            moves = step.op in _ROOTED and not _is_the_same(step)
             same = same_communicator(step.communicator, barrier.communicator)
-            found += [step] if moves or (step.op in _FROM_OTHERS and same) else []
+            back = step.op in _FROM_ROOT and step.root in roots
+            found += [step] if moves or (same and (back or step.op in _FROM_OTHERS)) else []
+            roots += [step.root] if same and step.op in _ROOTED - _FROM_ROOT else []
     return min(found, key=lambda step: not _is_number(step), default=None)
+
+
+def _is_the_same(step: Communicate) -> bool:
+    """Return whether a root is the same rank each time."""
+    size = free_symbols(step.communicator.size)
+    return step.root is not None and free_symbols(step.root) <= size
 
 
 def _is_number(step: Communicate) -> bool:
