@@ -193,7 +193,6 @@ def _collected(
         (replace(loop, body=_without(inner, parts.talks)), *map(_at_once, parts.talks), more),
         _APART + _ROOTS * any(s.op is Op.BCAST for s in moves) + _ROUNDED * rounded + _NAN * orders,
         edits,
-        ranks_from=2,
     )
 
 

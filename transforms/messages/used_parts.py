@@ -223,9 +223,10 @@ class _Uses:
 
     def _counted(self, node: ast.AST) -> str | None:
         """Return the call that makes a count or a sum of joined parts; None where none does."""
-        up = self.up[node]
+        up, own = self.up[node], loaded_names([node])
+        # with another array, each element has its place among all
         while (isinstance(up, ast.Attribute) and up.attr.startswith(KEY)) or (
-            isinstance(up, ast.BinOp | ast.Compare | ast.UnaryOp)
+            isinstance(up, ast.BinOp | ast.Compare | ast.UnaryOp) and loaded_names([up]) == own
         ):
             node, up = up, self.up[up]
         if isinstance(up, ast.Attribute) and up.attr in _TOTALS:
