@@ -283,7 +283,9 @@ class _Reader:
         loops, kept, texts = [{*walked(one)} for one in inner], list[Any](), dict[str, None]()
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
-            works = order >= most and (self._is_work(one, names) or (own and loop is not None and most == 0))
+            works = order >= most and (
+                self._is_work(one, names) or (own and loop is not None and most == 0)
+            )
             works &= is_work(one) or not own
             if works or (kept and order >= most and isinstance(one, ast.stmt)):
                 kept.append(one)
