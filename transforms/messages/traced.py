@@ -213,6 +213,8 @@ def _waits(program: Program, steps: tuple[Step, ...], runs: tuple[list[_Acts], .
     waits = _WAITS.get(tuple(map(_last, runs)))
     if waits is None or not _is_ready(program, steps):
         return None
+    if not waits.ranks and all(one.op is Op.SENDRECV for one in _acting(steps)):
+        return None  # one way after the other, as it should be
     return _acting(steps)[0].communicator.size * waits.ranks + waits.constant
 
 
