@@ -398,7 +398,6 @@ class _Uses(Calls):
         super().__init__(given, imports, dropped, file, (of, given[0] if of and given else ""))
         self.bound: dict[str, list[tuple[int, Part]]] = {}
         self._line, self._results = 0, list[tuple[Key, Part]]()
-        self._appended: frozenset[str] = frozenset()
         for one in self.given.keys() & {*file.parameters.get(self._name, ())} - dropped:
             part, known = self.given[one], file.about(self._name, one)
             if not known.other:
@@ -430,7 +429,7 @@ class _Uses(Calls):
                 case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
                     self.made[name] = kind
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
-        self._appended = frozenset(
+        self.appended = frozenset(
             one.value.id
             for part in body
             for one in walked(part)
@@ -477,15 +476,6 @@ class _Uses(Calls):
         if isinstance(node, ast.Name) and found is self._turns.get(node.id):
             self._asked.add(node.id)
         return found
-
-    def _returned(self, node: ast.expr) -> Part:
-        """Return the part that is a result: of what is appended to, a list, whatever it holds."""
-        match node:
-            case ast.Name(name) | ast.Subscript(ast.Name(name), ast.Slice()) if (
-                name in self._appended
-            ):
-                return Part(other=True)
-        return self.part(node)
 
     def bind(self, name: str, part: Part) -> None:
         """Bind a name from here on."""
@@ -552,11 +542,11 @@ class _Uses(Calls):
                 self._perhaps(node.body, *handlers, node.orelse)
                 self._statements(node.finalbody)
             case ast.Return(value=ast.Tuple(elts=values)):
-                parts = enumerate(map(self._returned, values))
+                parts = enumerate(map(self.handed, values))
                 self._results += (((self._name, str(k)), part) for k, part in parts)
                 self._results.append(((self._name, ""), Part(other=True)))
             case ast.Return(value=ast.expr() as value):
-                self._results.append(((self._name, ""), self._returned(value)))
+                self._results.append(((self._name, ""), self.handed(value)))
             case ast.Expr(value=value):
                 self.part(value)
             case ast.FunctionDef(args=given, body=body):

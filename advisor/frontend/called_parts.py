@@ -40,6 +40,9 @@ _OWN = frozenset(
 )
 _KEYED = frozenset({"collections", "dict", "set", "frozenset"})
 """What gives things that have keys, or none, in the place of subscripts."""
+_LISTED = frozenset({"recv", "gather", "allgather", "alltoall"})
+_OF_MESSAGES = _LISTED | {"sendrecv", "bcast"}
+"""Of communicators: what comes is anything, or a list of that."""
 METHODS = _ALONG | _KEPT | _LIKE | _OWN
 OF_OTHERS = frozenset({"copy", "sort", "index", "count"})
 """Methods that not only arrays have."""
@@ -52,11 +55,14 @@ class Calls(Parts):
     ----------
     passed : list of ((str, str), Part)
         What calls give to parameters of functions of the file.
+    appended : frozenset of str
+        Names of what is appended to.
     """
 
     def __init__(self, *read: Any) -> None:
         super().__init__(*read)
         self.passed: list[tuple[Key, Part]] = []
+        self.appended = frozenset[str]()
 
     def called(self, node: ast.Call) -> Part:
         """Return what a call gives."""
@@ -84,6 +90,10 @@ class Calls(Parts):
                         self.array(base, 1)
                     return self._numpy(attr, base, node.args, node.keywords)
                 base.other |= attr not in OF_OTHERS
+                if attr in _OF_MESSAGES:
+                    # what others send is like what this one does, if it does
+                    given = [*map(self.handed, node.args)]
+                    return Part(other=True) if attr in _LISTED or not given else given[0]
                 if attr in DRAWS and not base.number:
                     return self._drawn(
                         attr, node.args, {one.arg or "": one.value for one in node.keywords}
@@ -100,6 +110,15 @@ class Calls(Parts):
                 self.ranked(self.part(one), 0).number = True
             return self.number()
         return self._numpy(name, None, node.args, node.keywords)
+
+    def handed(self, node: ast.expr) -> Part:
+        """Return the part that is handed on: of what is appended to, a list, whatever it holds."""
+        match node:
+            case ast.Name(name) | ast.Subscript(ast.Name(name), ast.Slice()) if (
+                name in self.appended
+            ):
+                return Part(other=True)
+        return self.part(node)
 
     def _own(self, name: str, node: ast.Call) -> Part:
         """Return what a function of the file gives, and note what it is given."""

@@ -18,6 +18,7 @@ from advisor.finding import Applicability
 from advisor.frontend.assumed import assumed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.statements import Return, Unknown, walk
+from advisor.observed import SeenArray
 from advisor.ranking.open_sizes import SMALL
 from advisor.source import apply_edits
 
@@ -1062,3 +1063,25 @@ def test_of_none_that_a_condition_chooses_there_is_a_price() -> None:
     (found,) = [one for one in checked(source).findings if one.code == "ADV505"]
     assert found.prediction is not None
     assert 0 < found.prediction.low <= found.prediction.high
+
+
+@pytest.mark.parametrize(
+    ("call", "is_array"),
+    [("bcast(w)", True), ("bcast(out)", False), ("recv(source=0)", False), ("gather(w)", False)],
+)
+def test_what_comes_by_pickles_is_like_what_is_sent(call: str, is_array: bool) -> None:
+    source = f"""
+    import numpy as np
+
+    def step(comm, v, w, n):
+        out = []
+        for i in range(n):
+            out.append((i, w[i, 0]))
+        came = comm.{call}
+        for j, x in came:
+            v[int(j)] = x
+        return came
+    """
+    (seen,) = assumed(dedent(source))
+    held = [one.what for one in seen.bindings if one.name == "came"]
+    assert any(isinstance(one, SeenArray) for one in held) is is_array
