@@ -56,7 +56,15 @@ from advisor.source import Span
 from costdb.expr import num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import new_array, payload_of, written
-from transforms.kit.names import argument, bound_names, is_simple, keywords, loaded_names, words
+from transforms.kit.names import (
+    argument,
+    bound_names,
+    is_name,
+    is_simple,
+    keywords,
+    loaded_names,
+    words,
+)
 from transforms.kit.programs import ProgramRule, collective, offer, shortened
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks, same_communicator
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at, tree_of
@@ -316,13 +324,27 @@ def _is_alike(program: Program, first: Communicate, step: Communicate) -> bool:
     return told(first) == told(step)
 
 
-def _results(name: str, run: list[Communicate]) -> str:
-    """Return the elements of an array, as numbers of the types that were sent."""
-    ours = [step.send is not None and step.send.dtype == "float" for step in run]
+def _results(program: Program, name: str, run: list[Communicate]) -> str:
+    """Return the elements of an array, as Python's numbers where such are surely sent."""
+    ours = [_is_python(program, argument(step, "sendobj", program) or "") for step in run]
     if len(set(ours)) == 1:
         return f"{name}.tolist()" if ours[0] else name
     taken = (f"{name}[{number}]" for number in range(len(run)))
     return ", ".join(f"float({one})" if own else one for one, own in zip(taken, ours, strict=True))
+
+
+def _is_python(program: Program, text: str) -> bool:
+    """Return whether something is ``float(...)``, or a name that is bound to nothing else."""
+    values = [ast.parse(text, mode="eval").body] if text else []
+    if is_name(text):
+        tree = tree_of(program.context.source)
+        stores = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == text]
+        stores = [one for one in stores if isinstance(one.ctx, ast.Store)]
+        assigned = [one for one in ast.walk(tree) if isinstance(one, ast.Assign)]
+        values = [one.value for one in assigned if [*map(ast.unparse, one.targets)] == [text]]
+        values *= len(values) == len(stores)
+    made = {ast.unparse(getattr(one, "func", one)).rpartition(".")[2] for one in values}
+    return "float" in made <= {"float", "allreduce"}
 
 
 def _proposal(
@@ -376,7 +398,7 @@ def _reduced(program: Program, run: list[Communicate], sent: str) -> tuple[Commu
     return replace(call, in_place=True), [
         f"{name} = {np}.array([{sent}])",
         f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
-        f"{results} = {_results(name, run)}",
+        f"{results} = {_results(program, name, run)}",
     ]
 
 
