@@ -299,9 +299,9 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
     rules = _rules(COMPUTED_AGAIN, options), _rules(ELEMENT_BY_ELEMENT, options)
     if not any(rules):
         return
-    from advisor.ir.handed_on import handed_on
+    from advisor.ir.one_by_one import one_by_one
     from advisor.ir.same_calls import same_in_calls
-    from advisor.ranking.findings import finding_of_handed_on, finding_of_repeated
+    from advisor.ranking.findings import finding_of_one, finding_of_repeated
     from costdb.machines import load_machine
 
     about = read.path, read.source, load_machine(options.machine or "")
@@ -316,10 +316,11 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
         if told.isdisjoint(own) and not known:
             yield finding_of_repeated(*about, again, one)
     raised = {f.span.start_line for f in others.findings if f.code in RAISING}
-    for element, call in product(rules[1], handed_on(read.source)):
+    for call in one_by_one(read.source):
         loop = range(call.loop.lineno, (call.loop.end_lineno or 0) + 1)
-        if raised.isdisjoint(loop):
-            yield finding_of_handed_on(*about, element, call)
+        for rule in rules[not call.again]:
+            if (told if call.again else raised).isdisjoint(loop):
+                yield finding_of_one(*about, rule, call)
 
 
 def _rules(code: str, options: Options) -> list[Rule]:

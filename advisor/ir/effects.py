@@ -95,10 +95,10 @@ SHARING = _words(
 
 REDUCING = _words("all any argmax argmin astype conj copy dot item max mean min prod std sum var")
 METHODS = REDUCING | _words(
-    "argsort clip conjugate cumprod cumsum diagonal flatten nonzero ptp ravel repeat reshape round"
-    " searchsorted squeeze swapaxes take tobytes tolist trace transpose view"
+    "argsort clip conjugate cumprod cumsum diagonal flatten index nonzero ptp ravel repeat reshape"
+    " round searchsorted squeeze swapaxes take tobytes tolist trace transpose view"
 )
-"""Methods of arrays that change nothing."""
+"""Methods of arrays and lists that change nothing."""
 DRAWS = _words(
     "exponential gamma integers lognormal normal permutation poisson random standard_normal uniform"
 )

@@ -10,6 +10,7 @@ from advisor.analysis.lower import Unpriced
 from advisor.analysis.processes import transfers
 from advisor.files import lasting_name
 from advisor.finding import (
+    MODULE,
     Alternative,
     Applicability,
     Condition,
@@ -42,7 +43,7 @@ class Place:
 
 
 if TYPE_CHECKING:
-    from advisor.ir.handed_on import HandedOn
+    from advisor.ir.one_by_one import OneByOne
     from advisor.ir.same_calls import Again
     from advisor.ir.spmd.program import ProgramProposal
 
@@ -217,17 +218,13 @@ def finding_of_repeated(
     return finding_unpriced(place, machine, rule, offer, gain, legality, when)
 
 
-def finding_of_handed_on(
-    path: str, source: str, machine: Machine, rule: Rule, one: HandedOn
-) -> Finding:
-    """Return the finding that a loop calls a function that it was given, which has no price."""
-    title = f"call `{one.name}` once, with an array of all {one.passed}"
-    why = "each number costs a call of Python; in NumPy's words one call takes all of them"
-    takes = f"functions `{one.name}` that take arrays (`np.exp`, not `math.exp`)"
-    place = Place(path, one.function, source, num(1))
-    offer = Offer(title, why, span_of(one.call, split_lines(source)))
-    when, shown = Condition(takes, (), None, always=True), Legality(Applicability.DISPLAY, "")
-    return finding_unpriced(place, machine, rule, offer, f"pays with {takes}", shown, when)
+def finding_of_one(path: str, source: str, machine: Machine, rule: Rule, one: OneByOne) -> Finding:
+    """Return the finding that a loop does for one after another what has no price."""
+    place = Place(path, one.function or MODULE, source, num(1))
+    offer = Offer(one.title, one.reason, span_of(one.place, split_lines(source)))
+    when = Condition(one.when, (), None, always=True)
+    legality = Legality(Applicability.DISPLAY, "")
+    return finding_unpriced(place, machine, rule, offer, f"pays for {one.when}", legality, when)
 
 
 def finding_unpriced(

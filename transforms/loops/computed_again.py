@@ -2,7 +2,8 @@
 
 **What it does.** Finds values that are computed again from arrays that did not change. They stand
 more than once in one block, in a loop that computes the same in every iteration, or in a function
-that a loop calls with the same. What has no price is only shown.
+that a loop calls with the same. Lists that stay the same and that a loop searches from their
+beginning each time, by `index` or `in`, are found, too. What has no price is only shown.
 
 **Why it costs.** Each time costs the whole pass over the arrays, and an array of its own.
 

@@ -39,8 +39,8 @@ whose iterations wait for nothing to be written by hand, or compiled; one over e
 iterations do wait, and what for, to be compiled. Where the loop by itself gets three times as fast
 and all calls save 1 ms, and only what a compiler takes: numbers, elements, functions of NumPy,
 comprehensions, and functions of the file that do no more. Where a loop calls a function that its
-own was given, for one number of a range or a grid after another, one call with all of them is
-shown, without a price.
+own was given, for one number of a range or a grid after another, or draws random numbers one by one
+and does little else, one call for all of them is shown, without a price.
 
 **When it makes no edit.** An iteration that reads what an earlier one wrote, or may; subscripts
 that are neither an index and a distance nor places in an array; functions that a compiler takes, of
