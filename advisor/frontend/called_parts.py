@@ -91,9 +91,9 @@ class Calls(Parts):
                     return self._numpy(attr, base, node.args, node.keywords)
                 base.other |= attr not in OF_OTHERS
                 if attr in _OF_MESSAGES:
-                    # what others send is like what this one does, if it does
+                    # what others send is a list where this one sends such
                     given = [*map(self.handed, node.args)]
-                    return Part(other=True) if attr in _LISTED or not given else given[0]
+                    return Part(other=attr in _LISTED or any(one.other for one in given[:1]))
                 if attr in DRAWS and not base.number:
                     return self._drawn(
                         attr, node.args, {one.arg or "": one.value for one in node.keywords}
@@ -135,8 +135,11 @@ class Calls(Parts):
                 if parameter == root and isinstance(argument, ast.Name | ast.Attribute)
                 if OF_ARRAYS.isdisjoint(attributes)
             ]
+            # what is taken out by a number may be of a tuple
+            items = [one for one, argument in given if _is_item(argument)]
             for path, part in (*parts, *held):
-                self.rules.needed(part, self.file.about(name, f"({path})"))
+                if path not in items:
+                    self.rules.needed(part, self.file.about(name, f"({path})"))
         return self.file.about(name, "")
 
     def _builtin(self, name: str, args: Sequence[ast.expr]) -> Part | None:
@@ -368,3 +371,7 @@ class Calls(Parts):
 
 def _rank_of(operand: str) -> _Rank:
     return None if operand in ("...", "any") else 0 if operand == "." else len(operand)
+
+
+def _is_item(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)

@@ -1067,20 +1067,20 @@ def test_of_none_that_a_condition_chooses_there_is_a_price() -> None:
 
 @pytest.mark.parametrize(
     ("call", "is_array"),
-    [("bcast(w)", True), ("bcast(out)", False), ("recv(source=0)", False), ("gather(w)", False)],
+    [("fetch(w)", True), ("bcast(out)", False), ("recv(source=0)", False), ("gather(w)", False)],
 )
 def test_what_comes_by_pickles_is_like_what_is_sent(call: str, is_array: bool) -> None:
     source = f"""
     import numpy as np
 
-    def step(comm, v, w, n):
-        out = []
+    def step(comm, w, n):
+        v, out = np.zeros(n), []
         for i in range(n):
             out.append((i, w[i, 0]))
         came = comm.{call}
         for j, x in came:
-            v[int(j)] = x
-        return came
+            v[j] = x
+        return v
     """
     (seen,) = assumed(dedent(source))
     held = [one.what for one in seen.bindings if one.name == "came"]
