@@ -74,7 +74,7 @@ from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.formulas import WORD_BITS, adds_truths, as_calls, bits, of_text
-from transforms.loops.masked import NotRaised, quiet
+from transforms.loops.masked import JOINED, NotRaised, quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -101,7 +101,8 @@ def needed(store: Store) -> Iterator[Read]:
 
 
 def _chooses(value: Value) -> TypeGuard[Elementwise]:
-    return isinstance(value, Elementwise) and value.operation == "where"
+    """Return whether the first operand tells which elements need the others."""
+    return isinstance(value, Elementwise) and value.operation in ("where", *JOINED)
 
 
 def _rank(region: Sequence[Subscript]) -> int:
@@ -228,9 +229,10 @@ class Lift:
                 yield part.at, extent
 
     def _is_beyond(self, at: Expr, extent: Expr) -> bool:
-        """Return whether the last of the iterations around surely goes beyond the end."""
-        last = substitute(at, {one.variable: one.high - 1 for one in self.outer})
-        return self.proofs.non_negative(last - extent)
+        """Return whether an index goes beyond the end, or may do so in an iteration around."""
+        if isinstance(at, Num):
+            return self.proofs.non_negative(at - extent)
+        return not self.proofs.non_negative(extent - at - 1)
 
     def is_apart(self, read: Read, region: Sequence[Subscript]) -> bool:
         """Return whether no iteration reads a single element, if it is of the same array."""
@@ -678,7 +680,7 @@ class Lift:
         lifted = []
         around = self.guarded
         for number, one in enumerate(operands):
-            self.guarded = around or (value.operation == "where" and number > 0)
+            self.guarded = around or (_chooses(value) and number > 0)
             lifted.append((*self.value(one, behind), self.rank(one)))
         self.guarded = around
         rank = max(own for _, _, own in lifted)

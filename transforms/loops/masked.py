@@ -41,7 +41,8 @@ from transforms.kit.rewrite import nodes_of, replace_statement, span_of, stands_
 _FREE = re.compile(r"([(,]|[^=<>!]=|\breturn)\s*$")
 """What ends before an expression that nothing beside it binds."""
 _TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
-_JOINED = ("logical_and", "logical_or")
+JOINED = ("logical_and", "logical_or")
+"""What ``and`` and ``or`` are: the second operand is needed where the first one does not tell."""
 _OVERFLOWING = frozenset({"add", "subtract", "multiply", "square"})
 _SILENT = frozenset(
     {
@@ -83,7 +84,7 @@ def is_loud(value: Value, kernel: Kernel) -> bool:
 def always(value: Value) -> Iterator[Value]:
     """Yield what is computed for every element, whatever conditions choose."""
     yield value
-    first = isinstance(value, Elementwise) and value.operation in ("where", *_JOINED)
+    first = isinstance(value, Elementwise) and value.operation in ("where", *JOINED)
     for part in operands(value)[: 1 if first else None]:
         yield from always(part)
 
@@ -97,7 +98,7 @@ def guarded(value: Value, kernel: Kernel) -> bool:
     known = set(always(value))
     if not any(part not in known and is_loud(part, kernel) for part in parts_of(value)):
         return False
-    joined = any(isinstance(p, Elementwise) and p.operation in _JOINED for p in parts_of(value))
+    joined = any(isinstance(p, Elementwise) and p.operation in JOINED for p in parts_of(value))
     try:
         return joined or quiet(value, kernel) != value
     except NotRaised:
