@@ -40,6 +40,7 @@ NumPy's documentation of `partition`.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -98,11 +99,13 @@ from transforms.kit.kernels import (
     unsafe,
     with_statement,
 )
+from transforms.kit.names import loaded_names
 from transforms.kit.rewrite import (
     before,
     first_line,
     fresh_name,
     indent_at,
+    nodes_of,
     replace_statement,
     stands_alone,
 )
@@ -571,7 +574,8 @@ PATTERNS = (
         _counted,
         "count by `count_nonzero`",
         "a sum makes a number of every truth value first",
-        "the count is equal, as a number of Python's in the place of one of NumPy's",
+        "the count is equal, as a number of Python's, in the place of one of NumPy's, by which a"
+        " division raises where it is 0",
     ),
     Pattern(
         _by_numpy,
@@ -641,6 +645,8 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 if part in compared and "rounding" in pattern.condition:
                     # it may come out otherwise where both sides are the same
                     continue
+                if pattern.others is _counted and _divides(part, statement, kernel):
+                    continue
                 changed = replace(statement, value=with_part(statement.value, part, other))
                 edits = partial(_edits_of, statement.span, {part: other}, kernel)
                 made: Made = (changed,), kernel, edits
@@ -650,6 +656,26 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)
     yield from _of_names(kernel)
     yield from _factored(kernel)
+
+
+def _divides(value: Value, statement: Statement, kernel: Kernel) -> bool:
+    """Return whether a statement divides by a value, or anything by what it binds to that."""
+    parts = (part for whole in values_of(statement) for part in parts_of(whole))
+    by = (one.operands[1] for one in parts
+          if isinstance(one, Elementwise) and one.operation in _QUOTIENTS)  # fmt: skip
+    first, last = kernel.context.whole
+    divisors = (
+        node.right if isinstance(node, ast.BinOp) else node.value
+        for node in nodes_of(kernel.context.source)
+        if isinstance(node, ast.BinOp | ast.AugAssign)
+        and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod)
+        and first <= node.lineno <= last
+    )
+    named = not written(statement).isdisjoint(loaded_names(divisors))
+    return named or any(value in parts_of(one) for one in by)
+
+
+_QUOTIENTS = ("divide", "floor_divide", "remainder")
 
 
 def _others(value: Value, kernel: Kernel) -> Iterator[tuple[Pattern, Value]]:

@@ -129,6 +129,9 @@ WRITTEN = [
     ("return ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=1)", None),
     ("return np.abs(a[:, None, :] - b[None, :, :]).sum(axis=2)", None),
     ("return np.sum(x > y) + 1", "return np.count_nonzero(x > y) + 1"),
+    # Python's numbers raise where something is divided by 0
+    ("return alpha / np.sum(x > y)", None),
+    ("n = np.sum(x > y); return alpha / n", None),
     ("return sum(x) / 2", "return x.sum() / 2"),
     ("return max(x + y)", "return (x + y).max()"),
     ("return np.apply_along_axis(np.sum, 0, a)", "return a.sum(axis=0)"),
