@@ -82,6 +82,11 @@ _ROUNDED = (
 WHOLE = "if all that is made a whole number is finite and fits int64, like what is computed of it"
 _NO_NAN = "where no element is NaN, which an array's extreme passes on and a comparison passes over"
 
+_OF_SUMS = "sums are rounded in another order"
+_WHOLE_NUMBERS = frozenset({Kind.INTEGER, Kind.BOOLEAN})
+_EXACT_REDUCTIONS = frozenset(
+    {"maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and", "count_nonzero"}
+)
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
@@ -134,6 +139,33 @@ def reductions_in(store: Store) -> int:
     )
 
 
+def of_other_order(store: Store) -> str:
+    """Return what changes where reductions go through their terms otherwise; empty: nothing."""
+    if _rounds(store.value):
+        return _OF_SUMS
+    extremes = (
+        part.dtype
+        for part in parts_of(store.value)
+        if isinstance(part, Reduction) and part.operation in ("maximum", "minimum")
+    )
+    kinds = set(map(kind_of_or_none, extremes))
+    return "" if kinds <= _WHOLE_NUMBERS else "results are equal, but for the signs of zeros"
+
+
+def _rounds(value: Value) -> bool:
+    """Return whether the order of some terms matters to what they come to."""
+    match value:
+        case Along("median", operand):
+            # at most two are added up
+            return _rounds(operand)
+        case Reduction(operand, _, operation, dtype):
+            exact = operation in _EXACT_REDUCTIONS or kind_of_or_none(dtype) in _WHOLE_NUMBERS
+            return not exact or _rounds(operand)
+    if isinstance(value, MatMul | Tally) or rounds_together(value):
+        return True
+    return any(map(_rounds, operands(value)))
+
+
 def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     """Return whether a statement over arrays gives the same bits; None where types change."""
     target, value = kernel.dtype(store.array), type_of(store.value, kernel).dtype
@@ -142,8 +174,8 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     alone = all(isinstance(part, Point) for part in store.region)
     if alone and not arithmetic and target != value:
         return None
-    sums = reductions_in(store) and kind is not Kind.INTEGER
-    rounded = ["sums are rounded in another order"] if sums else inexact(store, kernel)
+    reduced = of_other_order(store) if kind is not Kind.INTEGER else ""
+    rounded = [reduced, *(inexact(store, kernel) if reduced != _OF_SUMS else ())]
     doubtful = dict.fromkeys([*rounded, doubt(store, kernel)])
     if any(doubtful):
         return unsafe(", and ".join(filter(None, doubtful)))

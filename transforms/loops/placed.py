@@ -47,7 +47,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.loops.array_statements import edit, given, loops, on, proposal
 from transforms.loops.array_text import NoWords, Words
-from transforms.loops.exactness import WHOLE, inexact, made_whole, reductions_in, tidied
+from transforms.loops.exactness import WHOLE, inexact, made_whole, of_other_order, tidied
 from transforms.loops.lift import Lift, needed
 from transforms.loops.masked import NotRaised, guarded
 from transforms.loops.raising import is_raisable
@@ -210,10 +210,10 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
         ordered = all(len(places) == 1 for places in stored)
         words = ", or NumPy stores in their order, as it does" * ordered
         argued = on(argued, f"if no place comes twice{words}")
-    if any(map(reductions_in, stores)):
-        argued = unsafe(f"{argued.argument}, and sums are rounded in another order")
-    doubts = (words for store in stores for words in inexact(store, kernel))
-    for words in dict.fromkeys(doubts):
+    doubts = (
+        words for store in stores for words in (of_other_order(store), *inexact(store, kernel))
+    )
+    for words in filter(None, dict.fromkeys(doubts)):
         argued = unsafe(f"{argued.argument}, and {words}")
     if any(made_whole(part, kernel) for store in stores for part in parts_of(store.value)):
         argued = on(argued, WHOLE)

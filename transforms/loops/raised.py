@@ -98,7 +98,14 @@ from transforms.loops.array_statements import (
     stores_in,
 )
 from transforms.loops.axes import told
-from transforms.loops.exactness import MODULAR, inexact, legality_of, reductions_in, tidied
+from transforms.loops.exactness import (
+    MODULAR,
+    inexact,
+    legality_of,
+    of_other_order,
+    reductions_in,
+    tidied,
+)
 from transforms.loops.lift import Lift, Raised, needed
 from transforms.loops.masked import NotRaised
 from transforms.loops.raising import is_raisable, raised
@@ -153,9 +160,9 @@ def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield a recurrence after what computes all that it does not wait for."""
     for after, variant, condition in _made(taken_out, outer, loop, kernel):
-        doubts = [next((doubt for one in terms_of(after) for doubt in inexact(one, kernel)), "")]
-        if any(map(reductions_in, terms_of(after))):
-            doubts = ["sums are rounded in another order"]
+        terms = terms_of(after)
+        doubts = [next((doubt for one in terms for doubt in inexact(one, kernel)), "")]
+        doubts = [next(filter(None, map(of_other_order, terms)), *doubts)]
         argued = unless_apart(stores_in((loop,)), kernel)
         doubts = [one for one in (*doubts, argued and argued.argument, condition) if one]
         if argued is None and not doubts:
