@@ -11,7 +11,7 @@ from itertools import pairwise
 import libcst as cst
 
 from advisor.frontend.bindings import dotted, names_in, resolve
-from advisor.frontend.calls import METHODS, Calls
+from advisor.frontend.calls import METHODS, Calls, counted
 from advisor.frontend.indices import (
     OF_SHAPES,
     Known,
@@ -233,8 +233,16 @@ class KernelDoor:
     def vector(self, made: Fill, extent: Expr | None) -> Value:
         """Return a new vector, which takes as long to make as one of a constant."""
         if extent is None:
+            extent = counted([self._number(one) for one in made.of])
+        if extent is None:
             raise NotUnderstood("a vector of a length that is not known")
         return replace(made, shape=(extent,))
+
+    def _number(self, value: Value) -> Value:
+        """Return the number that a name stands for, if it is bound once."""
+        name = value.text if isinstance(value, Scalar) else ""
+        once = self.scope.times_bound(name) <= 1
+        return self.scope.started.get(name, value) if once else value
 
     def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
         """Return a part of an array that has a name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Generic
@@ -407,6 +408,8 @@ class Calls(Generic[A]):
     def _arange(self, first: A, arguments: Mapping[str, A]) -> Value:
         door = self.door
         bounds = [first, *(arguments[one] for one in ("stop", "step") if one in arguments)]
+        if "step" in arguments and len(bounds) < 3:
+            raise NotUnderstood("np.arange of a step without an end")
         types = [door.type_of(door.value(bound)) for bound in bounds]
         if any(found.extents for found in types):
             raise NotUnderstood("np.arange between arrays")
@@ -417,8 +420,8 @@ class Calls(Generic[A]):
         )
         made = Fill("arange", (), dtype, of=tuple(map(door.value, bounds)))
         if not whole and None in map(door.integer, bounds):
-            # what is rounded may come to one more
-            return door.vector(made, None)
+            # what is rounded may come to one more, as it does in NumPy
+            return door.vector(made, counted(made.of))
         ends = [door.size(bound, f"bound{k}") for k, bound in enumerate(bounds)]
         if len(ends) == 1:
             return door.vector(Fill("arange", (), dtype), ends[0])
@@ -865,6 +868,16 @@ class Calls(Generic[A]):
             else:
                 operand = door.made(Fourier(operand, axis, "complex128", kind == "ifft"))
         return operand
+
+
+def counted(bounds: Sequence[Value]) -> Expr | None:
+    """Return how many numbers np.arange makes, where all that it is given is written out."""
+    try:
+        ends = [float(one.text) if isinstance(one, Scalar) else math.nan for one in bounds]
+        start, stop, step = [0.0, *ends, 1.0] if len(ends) == 1 else [*ends, 1.0][:3]
+        return num(max(0, math.ceil((stop - start) / step)))
+    except (ArithmeticError, ValueError):
+        return None
 
 
 MADE_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "eye", "arange", "linspace"})

@@ -438,6 +438,7 @@ class FileReader(ScopeVisitor):
         self.functions: dict[str, list[Function]] = {}
         self.integers: dict[str, SizeBinding] = {}
         self.numbers: dict[str, str] = {}
+        self.floats: dict[str, str] = {}
         self.tables: dict[str, cst.BaseExpression] = {}
         self.declarations = Declarations(path, span_of, Imports(self.scopes))
         self._alone = {d.line for d in directives if d.own_line}
@@ -450,6 +451,7 @@ class FileReader(ScopeVisitor):
         once = {name for name, targets in self.module.bound.items() if len(targets) == 1}
         self.integers = {n: value for n, value in self.integers.items() if n in once}
         self.numbers = {n: kind for n, kind in self.numbers.items() if n in once}
+        self.floats = {n: text for n, text in self.floats.items() if n in once}
         self.tables = {
             name: table
             for name, table in self.tables.items()
@@ -489,6 +491,8 @@ class FileReader(ScopeVisitor):
             self.integers[name] = SizeBinding(number, self.span_of(value))
         elif kind := PYTHON_INTEGER if number is not None else self._kind_of(value):
             self.numbers[name] = kind
+            if isinstance(value, cst.Float):
+                self.floats[name] = value.value
         elif is_of_literals(value):
             self.tables[name] = value
 

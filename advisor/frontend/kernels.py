@@ -64,6 +64,7 @@ from advisor.ir.kernel import (
     SourceContext,
     lines_of,
 )
+from advisor.ir.values import Scalar
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import READ, Seen
 from advisor.source import SourceProblem, Span
@@ -344,6 +345,8 @@ def _module_constants(
     }
     scope.scalars.update({name: sym(name) for name in sizes})
     scope.numbers.update({n: kind for n, kind in reader.numbers.items() if n not in hidden})
+    floats = {n: Scalar(text, PYTHON_FLOAT) for n, text in reader.floats.items()}
+    scope.started.update({n: value for n, value in floats.items() if n not in hidden})
     scope.written_out.update(
         {name: node for name, node in reader.tables.items() if name not in hidden}
     )

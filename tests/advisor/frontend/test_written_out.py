@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Loop, Unknown, Unrolled, unrolled, walk
 from advisor.transform_registry import transforms
+from costdb.expr import to_text
 
 HEADER = """\
 import itertools
@@ -33,6 +35,8 @@ BODIES = (
     "for i in range(3, N - 3):\n    v[i, {b} + 3] = u[i + {a}, 3]",
 )
 SMALL = st.integers(-2, 2)
+NUMBERS = st.floats(-9, 9).filter(lambda one: abs(one) > 1e-2) | st.sampled_from([0.1, 0.3, -0.7])
+ENDS = ("{a}", "{a}, {b}", "{a}, {b}, {c}", "0.1, {b}, step", "{a}, {b}, STEP")
 STYLES = ("tuple", "list", "local", "local list", "module", "numbered", "beside", "places")
 
 
@@ -132,3 +136,14 @@ def test_no_rule_rewrites_what_stands_for_several_iterations(body: str) -> None:
         for proposal in rule.propose(looped):
             for edit in proposal.edits():
                 assert not place.span.contains(edit.span), (rule.code, edit)
+
+
+@settings(max_examples=60, deadline=None)
+@given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from(ENDS))
+def test_as_many_numbers_are_made_as_numpy_makes(a: float, b: float, c: float, form: str) -> None:
+    values = {"step": c, "STEP": abs(c)}
+    ends = form.format(a=a, b=b, c=c)
+    source = f"import numpy as np\nSTEP = {abs(c)}\n# advise: kernel\ndef f():\n    step = {c}\n"
+    (kernel,) = read_kernels("k.py", f"{source}    x = np.arange({ends})\n    return x\n")
+    count = len(eval(f"np.arange({ends})", {"np": np, **values}))
+    assert [to_text(one) for one in kernel.extents("x")] == [str(count)]
