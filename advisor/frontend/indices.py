@@ -412,6 +412,14 @@ def _called(node: cst.Call, scope: Scope) -> Known:
                 attribute = cst.Attribute(of, cst.Name(asked.removeprefix("numpy.")))
                 found = known(attribute, scope)
                 return node if found is attribute else found
+    match node:
+        case cst.Call(cst.Attribute(of, cst.Name("values" | "items" as asked)), []):
+            table = known(of, scope)
+            if isinstance(table, cst.Dict):
+                pairs = [e for e in table.elements if isinstance(e, cst.DictElement)]
+                values = [known(one.value, scope) for one in pairs]
+                keys = [one.key for one in pairs]
+                return tuple(values if asked == "values" else zip(keys, values, strict=True))
     name = node.func.value if isinstance(node.func, cst.Name) else ""
     if name not in _READ or any(argument.star for argument in node.args):
         return node
@@ -422,8 +430,8 @@ def _called(node: cst.Call, scope: Scope) -> Known:
     if scope.not_builtin(name) or named.keys() - {"start"} or (named and name != "enumerate"):
         return node
     match name, given:
-        case "len", [tuple() as items]:
-            return num(len(items))
+        case "len", [tuple() | cst.Dict() as items]:
+            return num(len(items.elements if isinstance(items, cst.Dict) else items))
         case "len", [cst.Name(value=array)] if scope.is_array(array) and scope.extents_of(array):
             return scope.extents_of(array)[0]
         case "len", [cst.Subscript(cst.Name(array), parts)] if scope.is_array(array):

@@ -567,7 +567,12 @@ _LITERAL = (
 
 
 def is_of_literals(node: cst.BaseExpression) -> bool:
-    """Return whether a value is a tuple or list of numbers, or of such tuples."""
+    """Return whether a value is a tuple or list of numbers, or of such tuples, by keys also."""
+    if isinstance(node, cst.Dict):
+        pairs = [one for one in node.elements if isinstance(one, cst.DictElement)]
+        keys = {getattr(one.key, "value", one.key) for one in pairs}
+        parts = cst.Tuple([cst.Element(one.value) for one in pairs])
+        return len(keys) == len(node.elements) and is_of_literals(parts)
     filled = isinstance(node, cst.Tuple | cst.List) and bool(node.elements)
     return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
 
@@ -603,7 +608,7 @@ def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
                 if not looked_up or function == "len":
                     only_read += sum(is_it(argument.value) for argument in node.args)
             case cst.Call(
-                func=cst.Attribute(value, cst.Name(value="index" | "count"))
+                func=cst.Attribute(value, cst.Name(value="index" | "count" | "values" | "items"))
             ) | cst.ComparisonTarget(cst.In() | cst.NotIn(), value):
                 only_read += is_it(value) and not looked_up
         if isinstance(node, _STORING):

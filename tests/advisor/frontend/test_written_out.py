@@ -37,7 +37,7 @@ BODIES = (
 SMALL = st.integers(-2, 2)
 NUMBERS = st.floats(-9, 9).filter(lambda one: abs(one) > 1e-2) | st.sampled_from([0.1, 0.3, -0.7])
 ENDS = ("{a}", "{a}, {b}", "{a}, {b}, {c}", "0.1, {b}, step", "{a}, {b}, STEP")
-STYLES = ("tuple", "list", "local", "local list", "module", "numbered", "beside", "places")
+STYLES = ("tuple", "list", "local", "local list", "module", "numbered", "beside", "places", "keyed")
 
 
 def kernel_of(body: str, module: str = "", dims: tuple[str, str] = ("none", "block(p)")) -> Kernel:
@@ -63,13 +63,16 @@ def test_iterations_cost_what_they_cost_one_by_one(
 ) -> None:
     written = repr(tuple(pairs))
     firsts, seconds = (repr(tuple(column)) for column in zip(*pairs, strict=True))
-    module = "" if style != "module" else f"OFFSETS = {written}\n"
+    keyed = {f"{number}": pair for number, pair in enumerate(pairs)}
+    tables = {"module": written, "keyed": keyed}
+    module = f"OFFSETS = {tables[style]}\n" if style in tables else ""
     heads = {
         "tuple": f"for a, b in {written}:\n",
         "list": f"for a, b in {pairs!r}:\n",
         "local": f"offsets = {written}\nfor a, b in offsets:\n",
         "local list": f"offsets = {pairs!r}\nfor a, b in offsets:\n",
         "module": "for a, b in OFFSETS:\n",
+        "keyed": "for name, (a, b) in OFFSETS.items():\n",
         "numbered": f"for number, (a, b) in enumerate({written}):\n",
         "beside": f"for a, b in zip({firsts}, {seconds}):\n",
         "places": f"xs, ys = {firsts}, {seconds}\nfor at in range({len(pairs)}):\n"
