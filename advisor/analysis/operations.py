@@ -302,7 +302,7 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
             # as many as in so many products of rows with one another, or of columns where there
             # are fewer, and with every other column
             dtype = promote(found.dtype, strong(sources[0].array.dtype))
-            fewer = minimum(*counts) if counts[1:] else ONE
+            fewer = minimum(*counts[-2:]) if counts[1:] else ONE
             first = call(ArrayOperation.MATMUL, elements=elements, length=fewer * num(times))
             made = [view(), view(), replace(first, result=None, dtype=dtype)]
             if len(sources) > 1:
@@ -314,6 +314,10 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
             made = [view(), call(ArrayOperation(what), elements=moved, length=length)]
     accesses = tuple(Access(one.region) for one in given)
     checks = [Leaf(Interpretation(ONE, calls=_CHECKS))] * (what == "products")
+    if checks and counts[2:]:
+        # of small matrices LAPACK takes about as long for an element as Python for a step
+        steps = elements * num(times / 3)
+        checks.append(Leaf(Interpretation(steps, operations=1, loop=False)))
     return [*checks, Leaf(Statement(accesses, elements, STATEMENTS, tuple(made)))]
 
 

@@ -45,6 +45,7 @@ from costdb.expr.nodes import Add, Num, Sym
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.loops.axes import chain, kept_axis
+from transforms.loops.lift import STACKED
 from transforms.loops.masked import filled, in_list
 from transforms.loops.raising import combined
 
@@ -64,7 +65,7 @@ _EXTREMES = ("maximum", "minimum")
 _PYTHONS = {Kind.INTEGER: "int", Kind.FLOATING: "float"}
 _CALLED = frozenset(
     ["searchsorted", "repeat", "real", "imag", "linalg.solve", "linalg.lstsq", "polyfit"]
-)
+).union(STACKED)
 FILLED = {"": "empty", "0": "zeros", "1": "ones"}
 _OF_ARRAYS = frozenset({*REDUCED.values(), "std", "var"})
 """Functions that are methods of arrays, too."""

@@ -83,6 +83,8 @@ _SCANNED = {row.operation: row.result for row in SCANS.values()}
 _PARTS = ("real", "imag")
 _COLUMNS = ("linalg.solve", "linalg.lstsq[0]", "polyfit")
 """Functions of a vector that take several, as columns."""
+STACKED = frozenset(f"linalg.{name}" for name in ("inv", "det", "cholesky", "eigvalsh"))
+"""Functions of a matrix that take each of a stack of them."""
 
 Raised = Store | Loop
 
@@ -451,6 +453,13 @@ class Lift:
                 inner, place = self.value(operand, behind)
                 extents = type_of(inner, self.kernel).extents
                 return replace(value, operands=(inner,), shape=extents), place
+            case Called(name, (matrix,)) if name in STACKED and not self.guarded:
+                inner, place = self.value(matrix)
+                assert place is not None
+                rest = (n for n in range(self.rank(matrix) + 1) if n != place)
+                stack = axes.transposed(inner, (place, *rest))
+                shape = (type_of(stack, self.kernel).extents[0], *value.shape)
+                return replace(value, operands=(stack,), shape=shape), 0
             case Called(name, (one, other)) if (
                 name in _COLUMNS and self.is_free(one) and self.rank(other) == 1
             ):

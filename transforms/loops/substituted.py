@@ -16,7 +16,7 @@ from operator import is_
 
 from advisor.ir.kernel import Kernel, symbols
 from advisor.ir.nests import index_symbol, nest_of
-from advisor.ir.shapes import ShapeConflict, is_whole
+from advisor.ir.shapes import ShapeConflict, is_whole, whole
 from advisor.ir.statements import (
     CONDITION,
     Bind,
@@ -32,11 +32,13 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import (
+    Called,
     Copy,
     Elementwise,
     Expand,
     Fill,
     MatMul,
+    Part,
     Point,
     Range,
     Read,
@@ -193,13 +195,13 @@ def at_place(value: Value, axis: int, at: Expr, kernel: Kernel) -> Value:
         It has no form there.
     """
     match value:
-        case Read(array, region):
+        case Read(_, region) | Part(_, region):
             kept = [n for n, part in enumerate(region) if not isinstance(part, Point)]
             part = region[kept[axis]]
             assert not isinstance(part, Point)
             first = bounds_in(part)[0]
             chosen = Point(first + at * step_of(part))
-            return Read(array, (*region[: kept[axis]], chosen, *region[kept[axis] + 1 :]))
+            return replace(value, region=(*region[: kept[axis]], chosen, *region[kept[axis] + 1 :]))
         case Expand(operand, own):
             if own == axis:
                 return operand
@@ -208,6 +210,9 @@ def at_place(value: Value, axis: int, at: Expr, kernel: Kernel) -> Value:
             return Copy(at_place(operand, axis, at, kernel), dtype)
         case Scalar():
             return value
+        case Called(_, _, extents):
+            region = whole(extents)
+            return Part(value, (*region[:axis], Point(at), *region[axis + 1 :]))
         case Reduction(operand, along) if along is not None:
             moved = axis + (axis >= along)
             inner = at_place(operand, moved, at, kernel)
