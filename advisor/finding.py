@@ -212,8 +212,8 @@ class Condition:
     open_sizes : tuple of str
         The sizes that nothing binds.
     pays_from : int or None
-        The value from which on it pays, up to the end of what was looked at. None where it
-        does not last, and where several sizes are open.
+        The value from which on it pays, of each open size, up to the end of what was looked at.
+        None where it does not last.
     always : bool
         Whether it pays for all that was looked at.
     """

@@ -5,8 +5,9 @@ Of kernels and of programs alike.
 No time is told, for there is none. With one size open, the finding tells at which of its values a
 proposal is faster, of those that a search tries. With several, each is taken by itself, with the
 others at values that the finding names, because a search over all of them would say little. Of
-arguments of which nothing tells, all are taken to be alike: there may be a dozen sizes. What is
-slower where arrays are narrow, as one order of a product may be, is then not told.
+arguments of which nothing tells, all are taken to be alike: there may be a dozen sizes. What does
+not last then may do so where arrays have few columns, as points have. What is slower where they
+are narrow, as one order of a product may be, is not told.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Generic
 
 from advisor.analysis.lower import Unpriced
@@ -25,8 +27,9 @@ from advisor.finding import (
     Condition,
     Crossover,
     Finding,
+    Fix,
 )
-from advisor.ir.kernel import SOME, Kernel, Legality, Proposal, Rule
+from advisor.ir.kernel import SOME, Kernel, Proposal, Rule
 from advisor.ir.statements import Loop, walk
 from advisor.ranking.compare import (
     TRIED_TO,
@@ -66,6 +69,9 @@ SMALL = 16
 FEW = 8
 """What pays only for sizes below is not told."""
 
+NARROW = 3
+"""How many columns an array of few has."""
+
 SLOWER = 1.25
 """How many times as long as now a proposal may take where arrays are narrow."""
 
@@ -97,6 +103,8 @@ class Opened(Generic[Offered]):
         Predicted speed-up at the most favourable of the values tried.
     brief : bool
         Whether nobody asked.
+    slower : str
+        Where else it is slower than for small sizes.
     """
 
     proposal: Offered
@@ -107,20 +115,21 @@ class Opened(Generic[Offered]):
     rivals: tuple[Alternative, ...]
     gain: float
     brief: bool = False
+    slower: str = ""
 
-    @property
-    def legality(self) -> Legality:
-        """That of the edits; where they do not pay for every value they are for the reader."""
-        legality = self.proposal.legality
-        if self.condition.always:
-            return legality
-        least = self.condition.pays_from
+    def offered(self, finding: Finding) -> Finding:
+        """Return a finding whose edits are for the reader where they do not pay for most sizes."""
+        fix, condition = finding.fix, self.condition
+        if fix is None or condition.always:
+            return finding
+        least, offered, why = condition.pays_from, fix.applicability, self.slower
         if self.brief and least is not None and least <= SMALL:
-            shown = legality.applicability is Applicability.DISPLAY
-            offered = Applicability.DISPLAY if shown else Applicability.UNSAFE
-            return Legality(offered, f"{legality.argument}; slower for sizes below {least}")
-        argument = f"{legality.argument}; left to you, as it does not pay for all sizes"
-        return Legality(Applicability.DISPLAY, argument)
+            offered = Applicability.UNSAFE if offered is Applicability.SAFE else offered
+            below = f"for sizes below {least}" * (least > 1)
+            why = f"slower {' and '.join(filter(None, (below, why)))}"
+        else:
+            offered, why = Applicability.DISPLAY, "left to you, as it does not pay for all sizes"
+        return replace(finding, fix=Fix(offered, f"{fix.legality}; {why}", fix.edits))
 
 
 def opened(
@@ -130,13 +139,46 @@ def opened(
     candidates, lost = with_prices(proposals, before, lambda one: cost(one.variant, machine))
     unbound = _unbound(before, candidates, sizes)
     if not kernel.assumed:
-        return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
+        stand_ins = _stand_ins(kernel, unbound)
+        found = best_where_open(before, candidates, lost, sizes, stand_ins)
+        return None if found is None else replace(found, brief=not kernel.asked)
     loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
-    least = _shortening(loops)
+    least = dict.fromkeys(sorted(_shortening(loops) & set(unbound)), 1)
+    search = partial(_assumed, kernel, machine, sizes, candidates, lost, before, unbound, loops)
+    best = search(least)
+    if best is not None and best.condition.pays_from is not None:
+        return best
+    # no loop goes over the columns of points
+    rows = (free_symbols(one.high - one.low) for one in loops)
+    columns = (free_symbols(one) for array in kernel.arrays.values() for one in array.extents[1:])
+    few = frozenset().union(*columns) & set(unbound) - least.keys() - frozenset().union(*rows)
+    narrow = search({**dict.fromkeys(sorted(few), NARROW), **least}) if few else None
+    if narrow is None or narrow.condition.pays_from is None:
+        return best
+    text = narrow.condition.text
+    for alike in best.crossovers if best is not None else ():
+        text = f"{text.removesuffix(')')}; were all alike, for {alike.pays})"
+    slower = f"where {' and '.join(sorted(few))} {'are' if len(few) > 1 else 'is'} as large"
+    condition = replace(narrow.condition, text=text, always=False)
+    return replace(narrow, condition=condition, slower=slower)
+
+
+def _assumed(
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Sizes,
+    candidates: Sequence[tuple[Proposal, Costed]],
+    lost: Sequence[Alternative],
+    before: Costed,
+    unbound: Sequence[str],
+    loops: Sequence[Loop],
+    fixed: Mapping[str, int],
+) -> Opened[Proposal] | None:
+    """Return the best proposal where open sizes are alike, but those that are fixed."""
     indices = {one.variable for one in loops}
-    others = [name for name in unbound if name not in least | indices]
+    others = [name for name in unbound if name not in fixed.keys() | indices]
     size = others[0] if len(others) == 1 else ALIKE
-    values = {name: num(1) if name in least else sym(size) for name in unbound}
+    values = {name: num(fixed[name]) if name in fixed else sym(size) for name in unbound}
     all_of_it = _alike(before, values)
     # how much other loops of theirs take, nothing tells
     speedup = max((one.least[0] for one, _ in candidates), default=1.0)
@@ -158,14 +200,16 @@ def opened(
         return None
     (costed,) = (after for one, after in candidates if one is best.proposal)
     both = [one if rest is None else _without(one, rest) for one in (before, costed)]
-    large = {**sizes.values, **{name: 1 if name in least else EXTENT for name in unbound}}
+    large = {**sizes.values, **dict.fromkeys(unbound, EXTENT), **fixed}
     # a loop over an extent that is not its array's is none
     gone_over = frozenset().union(*(free_symbols(one.high - one.low) for one in loops))
     small = max(OTHER, best.condition.pays_from or 0)
-    if _is_slower(both, [{**large, name: small} for name in others if name not in gone_over]):
+    points = [{**large, name: small} for name in others if name not in gone_over]
+    points += [{**large, **{name: EXTENT for name in fixed if fixed[name] == NARROW}}]
+    if _is_slower(both, points):
         return None
     notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
-    notes += [f"{name} = 1" for name in unbound if name in least]
+    notes += [f"{name} = {value}" for name, value in fixed.items()]
     notes += ["arrays in C order"] * kernel.context.is_compiled
     text = best.condition.text + (f" ({'; '.join(notes)})" if notes else "")
     open_sizes = tuple(name for name in unbound if name not in indices)
@@ -336,8 +380,9 @@ def finding_of_opened(
     """Return the finding that a proposal is worth making for some sizes."""
     gain = f"pays on {machine.name} for {best.condition.text}"
     evidence = unpredicted(machine, before, best.costed)
+    legality = best.proposal.legality
     return replace(
-        finding_about(place, rule, best.proposal, gain, best.legality, evidence, best.rivals),
+        finding_about(place, rule, best.proposal, gain, legality, evidence, best.rivals),
         assumptions=best.assumptions,
         crossovers=best.crossovers,
         condition=best.condition,
@@ -395,15 +440,16 @@ def _searched(
 
 def _condition(found: Sequence[_Searched], here: Point) -> Condition:
     unbound = tuple(one.name for one in found)
-    always = all(one.always for one in found)
+    always, least = all(one.always for one in found), [one.least for one in found]
+    pays_from = max((one for one in least if one is not None), default=None)
+    pays_from = None if None in least else pays_from
     if len(found) == 1:
-        (only,) = found
-        return Condition(only.pays, unbound, only.least, always)
+        return Condition(found[0].pays, unbound, pays_from, always)
     parts = []
     for one in found:
         others = ", ".join(f"{name} = {here[name]}" for name in unbound if name != one.name)
         parts.append(f"{one.pays or f'no {one.name} up to {one.end}'} (at {others})")
-    return Condition("; ".join(parts), unbound, None, always)
+    return Condition("; ".join(parts), unbound, pays_from, always)
 
 
 def _assumptions(

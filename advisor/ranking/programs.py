@@ -253,6 +253,7 @@ def _best(
             if best_open is None or not worth(transform.code, best_open.gain):
                 return None
             finding = finding_of_opened(place, machine, transform, costed, best_open)
+            finding = best_open.offered(finding)
             after, chosen = best_open.costed, first
         else:
             now = time_s(costed, sizes.values)

@@ -414,7 +414,8 @@ class _Ranking:
                 continue
             finding = finding_of_opened(subject.place, machine, transform, before, best)
             told = Judged(finding, before.priced, best.costed.priced)
-            judged.append(self._valued(told, transform, best.proposal, whole))
+            told = self._valued(told, transform, best.proposal, whole)
+            judged.append(replace(told, finding=best.offered(told.finding)))
         judged.sort(key=lambda one: one.finding.code)
         left = _left_out(subject, before)
         if left == NOTHING_SEEN:

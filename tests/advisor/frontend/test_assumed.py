@@ -335,6 +335,24 @@ def test_edits_are_offered_that_pay_from_a_small_size_on() -> None:
     assert "alike" in finding.condition.text
 
 
+def test_points_are_not_judged_as_squares() -> None:
+    """An edit that pays for few columns is offered, and says where it is slower."""
+    source = """
+        import numpy as np
+
+        def length(line):
+            total = 0.0
+            for i in range(1, len(line)):
+                total += np.sqrt(np.sum((line[i] - line[i - 1]) ** 2))
+            return total
+    """
+    finding = next(one for one in checked(source).findings if one.span.start_line == 6)
+    assert finding.condition is not None and finding.fix is not None
+    assert (finding.condition.pays_from or 99) <= SMALL and "axis1 = 3" in finding.condition.text
+    assert "and where line.axis1 is as large" in finding.fix.legality
+    assert "line is a plain array (2-d)" in finding.fix.legality
+
+
 def test_an_order_of_products_that_narrow_arrays_make_slower_is_not_told() -> None:
     source = """
         import numpy as np
