@@ -368,3 +368,29 @@ def test_what_is_a_list_in_an_attribute_is_not_indexed_as_an_array() -> None:
     report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
     fixes = [one.fix for one in report.findings if one.fix is not None]
     assert all(one.applicability is Applicability.DISPLAY for one in fixes)
+
+
+def test_what_a_caller_runs_is_told_once_where_it_stands() -> None:
+    source = dedent(
+        """
+        import numpy as np
+
+        def peaks(sig, level):
+            count = 0
+            for i in range(1, len(sig) - 1):
+                if sig[i] > sig[i - 1] and sig[i] > sig[i + 1] and sig[i] > level:
+                    count += 1
+            return count
+
+        def main(rows):
+            grid = np.zeros(len(rows))
+            for k in range(len(rows)):
+                grid[k] = rows[k] * 2.0
+            return peaks(grid, 0.5)
+
+        main(np.random.default_rng(1).random(5000))
+        """
+    )
+    found = check_source("f.py", source, Options("node2026", {}, (), (), None)).findings
+    assert [one.kernel for one in found if one.span.start_line == 6] == ["peaks"]
+    assert any(one.kernel == "main" for one in found)
