@@ -107,8 +107,8 @@ class Prediction:
         return not self.omitted
 
     @property
-    def at_most(self) -> bool:
-        """Whether parts without a price run again and again in both, so that it gains less."""
+    def of_known(self) -> bool:
+        """Whether parts without a price run again and again in both: of them nothing is told."""
         return not all(one.once for one in self.omitted) and self.high < float("inf")
 
     @property

@@ -141,8 +141,8 @@ def finding_of(
         facts=facts,
         remarks=tuple(dict.fromkeys((*found.before.remarks, *found.after.remarks, *cores))),
     )
-    most = "up to " * prediction.at_most
-    gain = f"{most}{prediction.speedup:.2f}x faster on {machine.name}"
+    known = ", of what is known" * prediction.of_known
+    gain = f"{prediction.speedup:.2f}x faster on {machine.name}{known}"
     return replace(
         finding_about(place, rule, proposal, gain, proposal.legality, evidence, rivals),
         prediction=prediction,

@@ -318,8 +318,8 @@ def figures(finding: Finding) -> tuple[str, str, str, str]:
 
 
 def speedup(prediction: Prediction) -> str:
-    """Return a speed-up, such as ``1.25x``; what has no price takes its time on both sides."""
-    return "up to " * prediction.at_most + ratio(prediction.speedup)
+    """Return a speed-up, such as ``1.25x``; of what has a price where more runs on both sides."""
+    return ratio(prediction.speedup) + " of known" * prediction.of_known
 
 
 def headline(finding: Finding) -> str:

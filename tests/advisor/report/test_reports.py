@@ -220,6 +220,8 @@ def test_a_time_without_an_upper_end_is_told_as_one() -> None:
     shown = rendered("full", report)
     assert "at least 3.12 -> 1.82 ms a call, 1.72x, could be 0.90x or more" in shown
     assert "no price for `np.fft.fft2(x)` (line 12)" in " ".join(shown.split())
+    partly = replace(SHIFTS, prediction=replace(SHIFTS.prediction, omitted=omitted))
+    assert "1.72x of known" in rendered("full", Report("t3e", (partly,), (), {}))
     document = json.loads(rendered("json", report))["findings"][0]["prediction"]
     assert document["high"] is None
     assert document["complete"] is False
