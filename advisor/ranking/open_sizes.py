@@ -342,7 +342,8 @@ def best_where_open(
     Returns
     -------
     Opened or None
-        None where nothing pays at any value that was tried, or only below `FEW`.
+        None where nothing pays at any value that was tried, only below `FEW`, or for no value of
+        one size and not for large ones of another.
     """
     if not candidates:
         return None
@@ -356,6 +357,9 @@ def best_where_open(
     proposal, after = candidates[chosen]
     found = [_searched(before, after, name, here, name == ranks, least) for name in unbound if most]
     if not any(one.pays and (one.name == ranks or not one.is_for_few) for one in found):
+        return None
+    if not all(one.pays for one in found) and all(one.least is None for one in found):
+        # where some sizes are usual it pays for none of another
         return None
     rivals = [
         Alternative(other.title, None, f"fastest at {count} of the values tried, this at {most}")

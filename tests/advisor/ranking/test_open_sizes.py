@@ -127,3 +127,12 @@ def test_what_has_no_price_at_small_sizes_is_searched_from_where_it_has() -> Non
     for before, after, pays in ((steep, flat, "N < "), (flat, steep, "N >= ")):
         best = best_where_open(before, [(proposal, after)], [], Sizes({}, {}), {"N": 64})
         assert best is not None and pays in best.condition.text
+
+
+def test_what_pays_for_no_value_of_a_size_is_not_told_for_small_ones_of_another() -> None:
+    (kernel,) = read_kernels("k.py", MOVING_SUM)
+    proposal = next(one for rule in transforms() for one in rule.propose(kernel))
+    before, after = (Costed(NOTHING, Priced(parse(text))) for text in ("100", "N + M"))
+    for usual, told in (({"N": 64, "M": 200}, False), ({"N": 64, "M": 64}, True)):
+        best = best_where_open(before, [(proposal, after)], [], Sizes({}, {}), usual)
+        assert (best is not None) == told
