@@ -465,7 +465,7 @@ class _Uses(Calls):
         needs = (
             ((self._name, f"({one})"), part)
             for one, part in self.given.items()
-            if one.partition(".")[0] in parameters
+            if one.partition(".")[0] in parameters and not part.chosen
         )
         for key, part in (*held, *self.passed, *results, *needs):
             self.file.tell(key, part)
