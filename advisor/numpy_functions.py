@@ -25,7 +25,7 @@ linalg.det; a; nn -> | bnn -> b | bcnn -> b c; float; products 0.6
 linalg.slogdet; a; nn -> ,; float, real; products 0.6
 linalg.cholesky; a; nn -> n n | bnn -> b n n | bcnn -> b c n n; float; products 0.6
 linalg.eigvalsh; a UPLO; nn -> n | bnn -> b n | bcnn -> b c n; real; products 5
-linalg.eigh; a UPLO; nn -> n, n n | bnn -> b n, b n n; real, float; products 12
+linalg.eigh; a UPLO; nn -> n, n n; real, float; products 12
 linalg.svdvals; x; mn -> min(m,n); real; products 9
 linalg.svd; a full_matrices compute_uv; mn -> m m, min(m,n), n n
     | [full_matrices=False] mn -> m min(m,n), min(m,n), min(m,n) n

@@ -455,7 +455,11 @@ class FileReader(ScopeVisitor):
         self.tables = {
             name: table
             for name, table in self.tables.items()
-            if name in once and (isinstance(table, cst.Tuple) or is_kept(name, module))
+            if name in once
+            and (
+                isinstance(table, cst.Tuple)
+                or is_kept(name, module, keyed=isinstance(table, cst.Dict))
+            )
         }
         self.declarations.keep(once)
 

@@ -577,7 +577,9 @@ def is_of_literals(node: cst.BaseExpression) -> bool:
     return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
 
 
-def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
+def is_kept(
+    name: str, source: cst.CSTNode, *, looked_up: bool = False, keyed: bool = False
+) -> bool:
     """Return whether nothing in a piece of source can change the list that a name is bound to.
 
     Parameters
@@ -589,6 +591,8 @@ def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
     looked_up : bool
         Whether an array of the same items is to do as well: outside of loops, nothing but single
         items are taken, and its length.
+    keyed : bool
+        Whether it is a dictionary, of which nothing is to be looked up by a key.
     """
 
     def is_it(node: cst.CSTNode) -> bool:
@@ -601,9 +605,9 @@ def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
             return False
         match node:
             case cst.Subscript(value, [cst.SubscriptElement(cst.Index())]):
-                only_read += is_it(value)
+                only_read += is_it(value) and not keyed
             case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
-                only_read += is_it(value) and not looked_up
+                only_read += is_it(value) and not (looked_up or keyed)
             case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
                 if not looked_up or function == "len":
                     only_read += sum(is_it(argument.value) for argument in node.args)

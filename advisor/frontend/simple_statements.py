@@ -318,7 +318,7 @@ class SimpleStatements:
         if not is_of_literals(node) or scope.times_bound(name) != 1 or scope.has_array(name):
             return False
         return isinstance(node, cst.Tuple) or (
-            self.source is not None and is_kept(name, self.source)
+            self.source is not None and is_kept(name, self.source, keyed=isinstance(node, cst.Dict))
         )
 
     def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
