@@ -286,7 +286,8 @@ class _Reader:
             works = order >= most and (
                 self._is_work(one, names) or (own and loop is not None and most == 0)
             )
-            works &= is_work(one) or not own
+            # what is kept of each takes as long to read as a sum to make
+            works &= is_work(one) or not (own or one in (each or ()))
             if works or (kept and order >= most and isinstance(one, ast.stmt)):
                 kept.append(one)
             if works and not _stores(one):

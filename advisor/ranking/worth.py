@@ -223,14 +223,9 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     """
     fix = finding.fix
     inert = proposal.variant.body == kernel.body
-    argued, shown = proposal.legality, Applicability.DISPLAY
-    if fix is None or argued.applicability is shown or inert:
+    if fix is None or fix.applicability is Applicability.DISPLAY or inert:
         return finding
     own = _for_any(rule, kernel, proposal)
-    if fix.applicability is shown:
-        # for another reason than what has to hold
-        why = fix.legality.removeprefix(argued.argument)
-        return replace(finding, fix=Fix(shown, f"{own.legality}{why}", fix.edits))
     shared, doubtful = _overlaps(kernel, proposal.variant)
     if shared:
         why = f"{shared}, which had memory in common in a run, must not"

@@ -83,6 +83,7 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
+from advisor.ir.waiting import names_in
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, Kind
 from advisor.source import Edit
 from costdb.expr import ZERO, free_symbols, num, python_text
@@ -99,7 +100,6 @@ from transforms.kit.kernels import (
     unsafe,
     with_statement,
 )
-from transforms.kit.names import loaded_names
 from transforms.kit.rewrite import (
     before,
     first_line,
@@ -671,7 +671,8 @@ def _divides(value: Value, statement: Statement, kernel: Kernel) -> bool:
         and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod)
         and first <= node.lineno <= last
     )
-    named = not written(statement).isdisjoint(loaded_names(divisors))
+    by_name = {name for one in divisors for name in names_in(one)}
+    named = not written(statement).isdisjoint(by_name)
     return named or any(value in parts_of(one) for one in by)
 
 

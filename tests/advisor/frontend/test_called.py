@@ -186,7 +186,7 @@ CHOSEN = """
                 n = np.sum(time >= times[k])
                 d = np.sum((time == times[k]) & event)
                 if n > d:
-                    acc += d / (n * (n - d))
+                    acc += d * (n * (n - d))
             var[i] = acc
         return var
 """
