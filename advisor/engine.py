@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from advisor.observed import Seen, SeenMessages
 
 COMPUTED_AGAIN, ELEMENT_BY_ELEMENT = "ADV506", "ADV401"
+"""The rules that tell also of what has no kernel, and so no price."""
 RAISING = {ELEMENT_BY_ELEMENT, "ADV504", "ADV505", "ADV508"}
-"""The rule that tells also of what has no kernel, and so no price."""
+"""The rules that have another remedy for the same loop."""
 
 PLAIN_GAIN = REPORTED_FROM
 """Predicted speed-up from which on a finding is reported."""
@@ -283,6 +284,8 @@ def _where_they_stand(
 
     That is what has an edit, or a price, or is told of the function that holds the place.
     """
+    if len({one.kernel for one in findings}) < 2:
+        return findings
     from advisor.ir.statements import Loop, walk
 
     loops = (one.span for each in kernels for one in walk(each.body) if isinstance(one, Loop))
@@ -332,7 +335,7 @@ def _as_written(told: Any) -> Any:
 def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Finding]:
     """Yield findings without a price, where others tell nothing of these lines.
 
-    About what calls, or loops, compute again; and about functions that loops were given to call.
+    About what calls, or loops, compute again, and about what loops do for one after another.
     """
     rules = _rules(COMPUTED_AGAIN, options), _rules(ELEMENT_BY_ELEMENT, options)
     if not any(rules):

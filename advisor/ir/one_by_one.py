@@ -156,7 +156,7 @@ def _searches(own: str, loop: _Loop, names: Names, file: File) -> Iterator[OneBy
             continue
         origins = [value for value, _ in file.origins(listed, names)]
         lists = [value is not None and _is_list(value) for value in origins]
-        if all(lists) and (lists or not sure) if sure else not any(map(_is_short, origins)):
+        if (lists and all(lists)) if sure else not any(map(_is_short, origins)):
             text, shown = ast.unparse(listed), ast.unparse(sought)
             title = f"look `{shown}` up in {what} of `{text}`, made once before the loop"
             why = "each search goes through the list from its beginning"

@@ -317,15 +317,13 @@ def _is_whole(value: Value) -> bool:
 
 def _folded(name: str, values: list[Value], run: Run) -> Value:
     first = values[0] if values else None
-    if name in ("sum", "min", "max") and isinstance(first, Sequence) and len(values) == 1:
+    if name == "sum" and isinstance(first, Sequence):
         element = first.element or (first.items or (None,))[0]
         if isinstance(element, Array):
             return element
         return Number(None, getattr(element, "dtype", "float"), varies=True)
     known = [expr for expr in (run.number(value) for value in values) if expr is not None]
-    dtypes = {getattr(one, "dtype", None) or "float" for one in values}
-    # NumPy's numbers make NumPy's
-    dtype = max(dtypes - {"bool", "int"}, key=lambda one: one != "float", default="int")
+    dtype = "int" if all(_is_whole(v) for v in values) else "float"
     varies = any(getattr(v, "varies", False) for v in values)
     if name in ("min", "max") and len(known) == len(values) > 1:
         return Number(minimum(*known) if name == "min" else maximum(*known), dtype)
