@@ -12,7 +12,6 @@ from advisor.finding import (
     NOTHING_SEEN,
     REPORTED_FROM,
     UNUSED_SUPPRESSION,
-    Applicability,
     Coverage,
     Finding,
     Ranked,
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 COMPUTED_AGAIN, ELEMENT_BY_ELEMENT = "ADV506", "ADV401"
 """The rules that tell also of what has no kernel, and so no price."""
-RAISING = {ELEMENT_BY_ELEMENT, "ADV504", "ADV505", "ADV508"}
-"""The rules that have another remedy for the same loop."""
 
 PLAIN_GAIN = REPORTED_FROM
 """Predicted speed-up from which on a finding is reported."""
@@ -261,7 +258,9 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         ranked = replace(ranked, findings=(*ranked.findings, *alone))
     ranked = replace(ranked, findings=(*ranked.findings, *repeated(read, ranked, options)))
     told = {finding.kernel for finding in ranked.findings}
-    ranked = replace(ranked, findings=_where_they_stand(ranked.findings, kernels))
+    from advisor.ranking.told import by_change
+
+    ranked = replace(ranked, findings=by_change(ranked.findings, kernels, source))
     gaps = [part.line for part in ranked.coverage.not_understood]
     left = {one.name for one in kernels if any(line in one.lines for line in gaps)}
     fine = tuple(name for name in ranked.coverage.fine if name not in told | left)
@@ -275,44 +274,6 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
     result = tell(path, ranked, source, options)
     written: FileResult = as_written(result, source)
     return written
-
-
-def _where_they_stand(
-    findings: tuple[Finding, ...], kernels: Sequence[Kernel]
-) -> tuple[Finding, ...]:
-    """Return findings without what a function and its callers both tell of one place: the better.
-
-    That is what has an edit, or a price, or is told of the function that holds the place.
-    """
-    if len({one.kernel for one in findings}) < 2:
-        return findings
-    from advisor.ir.statements import Loop, walk
-
-    loops = (one.span for each in kernels for one in walk(each.body) if isinstance(one, Loop))
-    spans = {span.start_line: span for span in loops}
-
-    def holder(finding: Finding) -> str:
-        around = [one for one in kernels if finding.span.start_line in one.lines]
-        return min(around, key=lambda one: len(one.lines)).name if around else finding.kernel
-
-    def rank(finding: Finding) -> tuple[bool, bool, bool, float]:
-        fix, priced = finding.fix, finding.prediction is not None
-        offered = fix is not None and fix.applicability is not Applicability.DISPLAY
-        return offered, priced, finding.kernel == holder(finding), finding.saves_s or 0.0
-
-    def is_same(one: Finding, other: Finding) -> bool:
-        codes = {one.code, other.code}
-        if one.kernel == other.kernel or not (len(codes) == 1 or codes <= RAISING):
-            return False
-        places = [(spans.get(f.span.start_line, f.span), f.span) for f in (one, other)]
-        (outer, inner), (wide, narrow) = places
-        return outer.contains(narrow) or wide.contains(inner)
-
-    return tuple(
-        one
-        for one in findings
-        if not any(is_same(one, other) and rank(one) < rank(other) for other in findings)
-    )
 
 
 def as_written(told: Any, source: str) -> Any:
@@ -343,6 +304,7 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
     from advisor.ir.one_by_one import one_by_one
     from advisor.ir.same_calls import same_in_calls
     from advisor.ranking.findings import finding_of_one, finding_of_repeated
+    from advisor.ranking.told import RAISING
     from costdb.machines import load_machine
 
     about = read.path, read.source, load_machine(options.machine or "")

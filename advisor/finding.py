@@ -45,6 +45,10 @@ OBSERVED = "observed"
 """How the origin of a size begins that a run of the program showed."""
 
 
+ALSO = "another remedy for this place"
+"""Why a suggestion is told with another: both are about the same."""
+
+
 class Applicability(StrEnum):
     """Who may apply an edit: ``--fix``, ``--unsafe-fixes``, or only the reader."""
 
@@ -290,6 +294,11 @@ class Finding:
     def title(self) -> str:
         """What to do: the message without the gain that it starts with."""
         return self.message.partition(": ")[2] or self.message
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What else can be done about the same place."""
+        return tuple(one.title for one in self.alternatives if one.reason == ALSO)
 
     @property
     def speedup(self) -> float:

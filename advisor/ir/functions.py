@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 
+from advisor.finding import MODULE
 from advisor.ir.changes import (
     Changes,
     Done,
@@ -220,6 +221,11 @@ class File:
             assert isinstance(node, ast.FunctionDef)
             given = _arguments_of(node, call, node in self.owners)
             yield None if given is None else given.get(name), scope
+
+    def name_of(self, scope: ast.AST) -> str:
+        """Return the name of a function, with that of its class before it, or of the module."""
+        owner, name = self.owners.get(scope, ""), getattr(scope, "name", MODULE)
+        return f"{owner}.{name}" if owner else name
 
     def scope_at(self, line: int) -> ast.Module | Function:
         """Return the innermost function that a line stands in, or the whole file."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from advisor.finding import MODULE
 from advisor.ir.changes import (
     Changes,
     Loop,
@@ -294,8 +293,7 @@ class _Reader:
                 value = getattr(one, "value", one) if isinstance(one, ast.stmt) else one
                 texts[ast.unparse(value)] = None
         if texts:
-            owner, name = self.file.owners.get(names.node), getattr(names.node, "name", MODULE)
-            where, turning = f"{owner}.{name}" if owner else name, frozenset[str]()
+            where, turning = self.file.name_of(names.node), frozenset[str]()
             turning = turning.union(*((each or {}).get(one, ()) for one in kept))
             calls = each is not None
             line = getattr(loop, "lineno", 0)

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import count as numbers
 from typing import TYPE_CHECKING, Any
 
-from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
+from advisor.finding import ALSO, Alternative, Assumption, Crossover, Finding, Prediction
 from advisor.ranking.findings import Judged
 from advisor.report.continuous import SCHEMA_VERSION, finding_document, values
 from advisor.report.full import block
@@ -223,8 +223,8 @@ def _size(one: Assumption) -> str:
 
 
 def _alternative(one: Alternative) -> str:
-    time = "not priced" if one.time_s is None else duration(one.time_s)
-    return f"{one.title}, {time}: {one.reason}"
+    time = ", not priced" if one.time_s is None else f", {duration(one.time_s)}"
+    return f"{one.title}{time * (one.reason != ALSO)}: {one.reason}"
 
 
 def _doubts(prediction: Prediction | None) -> Iterator[str]:

@@ -147,7 +147,7 @@ def render(report: Report, style: Style) -> str:
     """Return every finding, then the remarks, then what was analysed and what was not."""
     findings, sources = report.findings, report.sources
     if len(findings) > _MOST_BLOCKS:
-        parts = [f"{_table(findings, style)}\n{_priced(findings, style)}"]
+        parts = ["\n".join(filter(None, (_table(findings, style), _priced(findings, style))))]
     else:
         parts = ["\n".join(block(one, sources.get(one.path), style)) for one in findings]
     if not style.closing:
@@ -217,14 +217,16 @@ def _table(findings: Sequence[Finding], style: Style) -> str:
         if not place or of_class[place - 1].verdict is not one.verdict:
             shown.append(style.paint(one.verdict.upper(), *LOOKS[one.verdict]))
         shown.append(lines[place + 1])
+        indent = " " * (sum(widths[:_WHAT]) + 2 * _WHAT)
+        shown += [f"{indent}or {shortened(one_line(also), room - 3)}" for also in one.others]
     return "\n".join(shown)
 
 
 def _priced(findings: Sequence[Finding], style: Style) -> str:
     """Return whose times a table holds; which rows, where they are not all of one."""
-    told = Counter(one_line(one.priced_as) for one in findings)
+    told = Counter(one_line(one.priced_as) for one in findings if one.priced_as)
     each = [f"{whose} ({count})" if len(told) > 1 else whose for whose, count in told.items()]
-    return "\n".join(wrapped(f"times: {'; '.join(each)}", style, "", "  "))
+    return "\n".join(wrapped(f"times: {'; '.join(each)}", style, "", "  ")) if each else ""
 
 
 def _cells(finding: Finding, folder: int) -> list[str]:

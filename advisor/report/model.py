@@ -299,6 +299,7 @@ def rows(finding: Finding) -> dict[str, str]:
         "why": _why(finding),
         "when": when(finding),
         "fix": _fix(finding.fix),
+        "or": "; or ".join(map(one_line, finding.others)),
         "trust": _trust(finding),
         "build": _build(finding),
     }
