@@ -260,7 +260,10 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
     told = {finding.kernel for finding in ranked.findings}
     from advisor.ranking.told import by_change
 
-    ranked = replace(ranked, findings=by_change(ranked.findings, kernels, source))
+    everything, sends = options.everything, may_communicate(source, path)
+    shown = by_change(ranked.findings, kernels, source, sends=sends, everything=everything)
+    others = (Untold(one.code, one.span) for one in ranked.findings)
+    ranked = replace(ranked, findings=shown, untold=(*ranked.untold, *others))
     gaps = [part.line for part in ranked.coverage.not_understood]
     left = {one.name for one in kernels if any(line in one.lines for line in gaps)}
     fine = tuple(name for name in ranked.coverage.fine if name not in told | left)

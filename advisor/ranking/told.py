@@ -25,26 +25,44 @@ RAISING = frozenset({BY_ELEMENT, "ADV504", "ADV505", "ADV508"})
 """The rules that have another remedy for the same loop."""
 SENDING = "ADV6"
 """How the codes of rules begin that have another remedy for the same call."""
-OF_A_RUN_S = 1e-4
-"""Time saved once in a run below which nobody sees it: Python and NumPy start in 0.1 s."""
+OF_A_RUN_S = 3e-5
+"""Time saved once in a run below which no run shows it: Python and NumPy take 0.1 s to start."""
 _REPEATED = Loop | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda
 
 
 def by_change(
-    findings: Sequence[Finding], kernels: Sequence[Kernel], source: str
+    findings: Sequence[Finding],
+    kernels: Sequence[Kernel],
+    source: str,
+    *,
+    sends: bool = False,
+    everything: bool = False,
 ) -> tuple[Finding, ...]:
     """Return the findings to be told, other remedies for a place with the best one.
 
     What a function and its callers both tell of one place is told once, and what stands in a loop
-    with what a better remedy does to all of the loop. What saves little in what runs once is left.
+    with what a better remedy does to all of the loop. What saves little in what runs once is left,
+    unless everything is to be told.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+    kernels : sequence of Kernel
+    source : str
+    sends : bool
+        Whether it is a program for MPI: what its loops save is then a share of all of it.
+    everything : bool
     """
     if not findings:
         return ()
     file = file_of(source, reduces=True)
     asked = {one.name for one in kernels if one.asked}
     once = {name for name in {one.kernel for one in findings} - asked if _runs_once(name, file)}
-    seen = [_of_one_run(one) if one.kernel in once else one for one in findings]
-    left = [one for one in seen if one.kernel in asked or not _is_lost(one, once)]
+    if not sends:
+        alone = once - {MODULE}
+        findings = [_of_one_run(one) if one.kernel in alone else one for one in findings]
+    small = (one.kernel not in asked and _is_lost(one, once) for one in findings)
+    left = [one for one, lost in zip(findings, small, strict=True) if everything or not lost]
     loops = {one.lineno: one for one in walked(file.tree) if isinstance(one, Loop)}
 
     def lines(finding: Finding) -> range:
@@ -112,8 +130,6 @@ def _is_lost(finding: Finding, once: Collection[str]) -> bool:
 
 def _of_one_run(finding: Finding) -> Finding:
     """Return a finding of a function that runs once: its own time is no whole to be a share of."""
-    if finding.kernel == MODULE or not finding.priced_as.startswith(ONE_PROCESS):
-        return finding
     alone = replace(finding, share=None)
     gain = finding.verdict is Verdict.GAIN and not alone.is_gain
     return replace(alone, verdict=Verdict.UNCERTAIN) if gain else alone

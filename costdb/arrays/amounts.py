@@ -425,7 +425,7 @@ def _across(
 def is_table(call: ArrayCall, visit: Visit) -> bool:
     """Return whether a call refers to places of this memory that only the data know."""
     if call.operation is ArrayOperation.TAKE:
-        return visit is call.operands[0]
+        return bool(call.operands) and visit is call.operands[0]
     return call.operation in _ADDING and visit is call.result
 
 

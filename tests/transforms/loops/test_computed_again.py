@@ -212,5 +212,6 @@ def sums(kind, w):
 
 sums(np.arange(200) % 20, np.ones(200))
 """
-    found = check_source("program.py", source, Options("node2026", {}, (), (), 1.0)).findings
+    options = Options("node2026", {}, (), (), 1.0, everything=True)
+    found = check_source("program.py", source, options).findings
     assert "replace the loop over `k` by array statements" in [one.title for one in found]
