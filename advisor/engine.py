@@ -285,7 +285,7 @@ def as_written(told: Any, source: str) -> Any:
 
 
 def _as_written(told: Any) -> Any:
-    if isinstance(told, str):
+    if type(told) is str:  # what is one of several words stays that
         return with_keys(told)
     if isinstance(told, tuple):
         return tuple(map(_as_written, told))

@@ -88,7 +88,9 @@ def by_change(
             )
         if all(code.startswith(SENDING) for code in codes):
             return first == other.span.start_line and _is_better(other, one)
-        raised = other.code in RAISING and one.code in {*RAISING, AGAIN}
+        # what is only compiled goes on computing again
+        kept = one.code in RAISING or (one.code == AGAIN and other.fix is not None)
+        raised = other.code in RAISING and kept
         return raised and first in lines(other) and _is_better(other, one)
 
     leads = [one for one in left if not any(is_under(one, other) for other in left)]

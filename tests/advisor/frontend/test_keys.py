@@ -11,6 +11,7 @@ import pytest
 from advisor.cli.commands.explain import judged_in
 from advisor.cli.common import parse_bindings
 from advisor.engine import Options, check_source
+from advisor.finding import Applicability, Verdict
 from advisor.frontend.spmd.called import called
 from advisor.source import KEY, apply_edits
 
@@ -110,3 +111,21 @@ def test_what_an_object_gives_for_a_key_is_not_its_attribute() -> None:
     """)
     (seen,) = (one for one in called("f.py", source) if one.function == "total")
     assert [one.name for one in seen.arrays] == ["w"]
+
+
+def test_what_a_finding_is_worth_is_one_of_the_known_words() -> None:
+    source = dedent("""
+        import numpy as np
+
+        def total(d, n):
+            s = 0.0
+            for i in range(n):
+                s += d["u"][i] * d["v"][i]
+            return s
+
+        print(total({"u": np.ones(5000), "v": np.ones(5000)}, 5000))
+    """)
+    (found,) = check_source("program.py", source, Options("node2026", {}, (), (), None)).findings
+    assert found.fix is not None and found.fix.applicability in [*Applicability]
+    assert any(found.verdict is one for one in Verdict)
+    assert any(found.fix.applicability is one for one in Applicability)
