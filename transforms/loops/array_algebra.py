@@ -2,10 +2,11 @@
 
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
-would do; sums of outer products, and in them; sums of products that an array of their own holds;
-`einsum` of several arrays by one loop nest; squared distances of all pairs by their differences;
-sorting for a few elements; equations with one matrix that a loop solves again and again; Python's
-`sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
+would do; products of which a row, a column or the diagonal is used; sums of outer products, and in
+them; sums of products that an array of their own holds; `einsum` of several arrays by one loop
+nest; squared distances of all pairs by their differences; sorting for a few elements; equations
+with one matrix that a loop solves again and again; Python's `sum`, `min`, `max` and `sorted` of
+arrays; whole and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -77,6 +78,7 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Sort,
+    Subscript,
     Transpose,
     Value,
     bounds_in,
@@ -86,7 +88,7 @@ from advisor.ir.values import (
 from advisor.ir.waiting import names_in
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, Kind
 from advisor.source import Edit
-from costdb.expr import ZERO, free_symbols, num, python_text
+from costdb.expr import ZERO, Expr, free_symbols, num, python_text
 from costdb.expr.functions import trips
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
@@ -268,12 +270,72 @@ def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
 
 def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
-        case Called("trace", (MatMul(left, right),), dtype=dtype):
-            one, other = type_of(left, kernel), type_of(right, kernel)
+        case Called("trace", (MatMul() as whole,), dtype=dtype):
+            terms = _on_diagonal(whole, kernel)
             # narrow whole numbers wrap around before they are added up
-            if one.extents == other.extents[::-1] and dtype == one.dtype == other.dtype:
-                terms = Elementwise("multiply", (left, _turned(right, kernel)))
+            if terms is not None and dtype == type_of(whole, kernel).dtype:
                 yield Reduction(terms, None, "add", dtype)
+        case Called("diag" | "diagonal", (square,), (_,), stated=()):
+            found = _diagonal(square, kernel)
+            if found is not None:
+                yield found
+        case Part(MatMul(left, right), (Point(at), across)):
+            row = _line(left, 0, at, kernel)
+            if row is not None:
+                yield _part(product(row, right, kernel), across, kernel)
+        case Part(MatMul(left, right), (Range() as down, Point(at))):
+            column = _line(right, 1, at, kernel)
+            if column is not None:
+                yield _part(product(left, column, kernel), down, kernel)
+
+
+def _part(vector: Value, part: Subscript, kernel: Kernel) -> Value:
+    whole = region_of(type_of(vector, kernel).extents)
+    return vector if (part,) == whole else Part(vector, (part,))
+
+
+def _line(value: Value, axis: int, at: Expr, kernel: Kernel) -> Value | None:
+    """Return a row or a column of a matrix; None where that takes all of it."""
+    match value:
+        case Read(array, region) if all(isinstance(one, Range) for one in region):
+            own = region[axis]
+            assert isinstance(own, Range)
+            return Read(array, (*region[:axis], Point(own.low + at), *region[axis + 1 :]))
+        case Transpose(operand, (1, 0)):
+            return _line(operand, 1 - axis, at, kernel)
+        case MatMul(left, right):
+            side = _line((left, right)[axis], axis, at, kernel)
+            if side is not None:
+                return product(left, side, kernel) if axis else product(side, right, kernel)
+    return None
+
+
+def _on_diagonal(value: MatMul, kernel: Kernel) -> Value | None:
+    """Return the terms of the sums on the diagonal of a product, a row of them for each."""
+    one, other = type_of(value.left, kernel), type_of(value.right, kernel)
+    if one.extents != other.extents[::-1] or len(one.extents) != 2 or one.dtype != other.dtype:
+        return None
+    return Elementwise("multiply", (value.left, _turned(value.right, kernel)))
+
+
+def _diagonal(value: Value, kernel: Kernel) -> Value | None:
+    """Return the diagonal of a sum in which there are products; None where there are none."""
+    match value:
+        case MatMul() if (terms := _on_diagonal(value, kernel)) is not None:
+            dtype = type_of(value, kernel).dtype
+            # sums of narrow whole numbers are wider than products of them
+            if kind_of_or_none(dtype) in (Kind.FLOATING, Kind.COMPLEX):
+                return Reduction(terms, 1, "add", dtype)
+        case Elementwise("add" | "subtract" as operation, sides):
+            shapes = {type_of(side, kernel).extents for side in sides}
+            parts = [_diagonal(side, kernel) for side in sides]
+            if len(shapes) == 1 and any(part is not None for part in parts):
+                shape = shapes.pop()[:1]
+                kinds = [type_of(side, kernel).dtype for side in sides]
+                ends = zip(parts, sides, kinds, strict=True)
+                made = (part or Called("diagonal", (x,), shape, kind) for part, x, kind in ends)
+                return Elementwise(operation, tuple(made))
+    return None
 
 
 def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
@@ -542,8 +604,8 @@ PATTERNS = (
     ),
     Pattern(
         _traced,
-        "sum the products on the diagonal alone",
-        "of the product only the diagonal is used",
+        "compute only the part of the product that is used",
+        "of the product only the diagonal, a row or a column is used",
         _ROUNDING,
     ),
     Pattern(
@@ -718,7 +780,9 @@ def _of_names(kernel: Kernel) -> Iterator[Proposal]:
     for block in blocks(kernel.body):
         for bind in block:
             match bind:
-                case Bind(name, Called("linalg.inv" | "diag")) if name not in kernel.observed:
+                case Bind(name, Called("linalg.inv" | "diag") | MatMul() | Elementwise()) if (
+                    name not in kernel.observed
+                ):
                     yield from _without_matrix(bind, block, kernel)
 
 
@@ -750,8 +814,9 @@ def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Propos
 
 def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]:
     """Yield the statements that multiply by a named matrix with what it stands for in them."""
-    assert isinstance(bind.value, Called)
-    pattern = PATTERNS[0] if bind.value.function == "linalg.inv" else PATTERNS[2]
+    pattern = next(one for one in PATTERNS if one.others is _traced)
+    if isinstance(bind.value, Called):
+        pattern = PATTERNS[0] if bind.value.function == "linalg.inv" else PATTERNS[2]
     whole = Read(bind.name, region_of(kernel.extents(bind.name)))
     rest = block[block.index(bind) + 1 :]
     users = [one for one in rest if bind.name in mentioned(one)]
@@ -769,8 +834,12 @@ def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) ->
             return
         changes: dict[Value, Value] = {}
         for part in parts_of(one.value):
-            if whole in factors(part):
+            named = part
+            if isinstance(part, Read) and part.array == bind.name and part != whole:
+                named = Part(bind.value, part.region)
+            elif whole in (part.operands if isinstance(part, Called) else factors(part)):
                 named = with_part(part, whole, bind.value)
+            if named != part:
                 other = next(pattern.others(named, kernel), None)
                 if other is None or type_of(other, kernel) != type_of(part, kernel):
                     return
