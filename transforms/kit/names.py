@@ -371,6 +371,24 @@ def meet_otherwise(program: Program) -> bool:
     return not _MEETING.isdisjoint(named_in([tree_of(program.context.source)]))
 
 
+CLOCKS = frozenset(
+    {"Wtime", "monotonic", "perf_counter", "perf_counter_ns", "process_time", "time", "timeit"}
+)
+
+
+def reads_clock(node: ast.AST, program: Program) -> bool:
+    """Return whether some code reads a clock: what it does it may measure."""
+    tree = tree_of(program.context.source)
+    made = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    timed = {one.name for one in made if not CLOCKS.isdisjoint(_called_in(one))}
+    return not _called_in(node).isdisjoint(CLOCKS | timed)
+
+
+def _called_in(node: ast.AST) -> set[str]:
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    return {getattr(one, "attr", getattr(one, "id", "")) for one in calls}
+
+
 def named_in(nodes: Iterable[ast.AST]) -> set[str]:
     """Return all names in some code, but of its own functions, and those of attributes."""
     parts = [part for node in nodes for part in ast.walk(node)]

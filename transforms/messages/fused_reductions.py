@@ -22,7 +22,7 @@ dt = comm.bcast(dt, root=0)
 **Use instead**
 
 ```python
-reduced = np.array([error_here, norm_here])
+reduced = np.array([error_here, norm_here], dtype=np.float64)
 comm.Allreduce(MPI.IN_PLACE, reduced, op=MPI.SUM)
 error, norm = reduced
 n, dt = comm.bcast((n, dt), root=0)
@@ -396,7 +396,8 @@ def _reduced(program: Program, run: list[Communicate], sent: str) -> tuple[Commu
     rest = "".join(f", {one}" for one in keywords(first, ("op",), program))
     results = ", ".join(str(step.result) for step in run)
     return replace(call, in_place=True), [
-        f"{name} = {np}.array([{sent}])",
+        # a rank without data may have the integer 0
+        f"{name} = {np}.array([{sent}], dtype={np}.float64)",
         f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
         f"{results} = {_results(program, name, run)}",
     ]

@@ -24,6 +24,7 @@ from advisor.ir.waiting import assigned_names
 from advisor.source import Edit, Span, walked
 from costdb.expr import free_symbols
 from costdb.records import dataclass, replace
+from transforms.kit.names import reads_clock
 from transforms.kit.programs import offer, shortened
 from transforms.kit.rewrite import (
     Edits,
@@ -192,6 +193,8 @@ class _Iteration:
         spans = [span_of(one, context.lines) for one in moved]
         if self.changes_before(place, moved):
             return "what it is made of changes before"
+        if reads_clock(self.node, program):
+            return "the loop reads a clock, and may measure it"
         if not all(one.start_line == one.end_line and stands_alone(context, one) for one in spans):
             return "a call does not stand alone on its line"
         if place is self.node:

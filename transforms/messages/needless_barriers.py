@@ -47,7 +47,7 @@ from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num
-from transforms.kit.names import is_simple, meet_otherwise, named_in, suite_of, words
+from transforms.kit.names import CLOCKS, is_simple, meet_otherwise, named_in, suite_of, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import on_all_ranks, same_communicator
 from transforms.kit.rewrite import tree_of, without_statement
@@ -58,9 +58,6 @@ _FROM_OTHERS = frozenset(
 _ENDS = frozenset({Op.SEND, Op.RECV})
 _FROM_ROOT = frozenset({Op.BCAST, Op.SCATTER})
 _ROOTED = _FROM_ROOT | {Op.REDUCE, Op.GATHER}
-_CLOCKS = frozenset(
-    {"Wtime", "monotonic", "perf_counter", "perf_counter_ns", "process_time", "time", "timeit"}
-)
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -104,10 +101,10 @@ def _timed(program: Program) -> frozenset[str]:
     tree = tree_of(program.context.source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            found |= {node.name} if _CLOCKS & named_in([node]) else set()
+            found |= {node.name} if CLOCKS & named_in([node]) else set()
     own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
     own = [one for one in own if not isinstance(one, ast.Import | ast.ImportFrom)]
-    return frozenset(found | ({MODULE} if _CLOCKS & named_in(own) else set()))
+    return frozenset(found | ({MODULE} if CLOCKS & named_in(own) else set()))
 
 
 def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | None:

@@ -31,6 +31,7 @@ from transforms.kit.names import (
     is_uniform,
     keywords,
     loaded_names,
+    reads_clock,
     used_outside,
     words,
 )
@@ -315,6 +316,8 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
         return "NumPy or MPI has no name"
     if not parts.whole:
         return "other calls stay in the loop"
+    if reads_clock(node, program):
+        return "the loop reads a clock, and may measure them"
     if not all(_has_form(program, one) for one in parts.talks):
         return "one call of this kind takes no list, or not of arrays"
     taken = {*program.context.identifiers}
