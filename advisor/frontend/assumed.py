@@ -22,6 +22,7 @@ from advisor.finding import MODULE
 from advisor.frontend.bindings import settled
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.ranks import NUMPY, OF_ARRAYS, Key, Part, Told, solve
+from advisor.frontend.trees import GOING_THROUGH
 from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
@@ -125,7 +126,7 @@ def _is_worth_reading(node: ast.stmt) -> bool:
         or (isinstance(one, ast.Attribute) and one.attr in _IN_LOOPS)
         or _adds_up(one)
         for loop in walked(node)
-        if isinstance(loop, ast.For | ast.While | ast.ListComp)
+        if isinstance(loop, ast.For | ast.While | ast.ListComp) or _goes_through(loop)
         for one in walked(loop)
     )
 
@@ -176,12 +177,21 @@ def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:
 
 
 def _adds_up(node: ast.AST) -> bool:
-    """Return whether a statement changes a number by something that is computed."""
+    """Return whether a number changes by what is computed, or a generator computes such terms."""
     match node:
         case ast.AugAssign(value=value):
             return not isinstance(value, ast.Constant)
         case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left, _, right)):
             return name in (getattr(left, "id", ""), getattr(right, "id", ""))
+        case ast.Call() if _goes_through(node):
+            return any(isinstance(one, ast.BinOp | ast.Compare) for one in walked(node))
+    return False
+
+
+def _goes_through(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(ast.Name(name), [ast.GeneratorExp()]):
+            return name in GOING_THROUGH
     return False
 
 

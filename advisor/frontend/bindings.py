@@ -12,7 +12,7 @@ from functools import lru_cache, reduce
 
 import libcst as cst
 
-from advisor.frontend.trees import nodes_in, parts_of
+from advisor.frontend.trees import is_loop, nodes_in, parts_of
 from advisor.ir.kernel import DeclaredArray
 from advisor.ir.waiting import assigned_names as names_assigned
 from advisor.numpy_table import (
@@ -272,6 +272,8 @@ class ScopeVisitor:
     def __init__(self) -> None:
         self.scopes = [NameScope(ScopeKind.MODULE)]
         self._alias = SOMETHING
+        # generators that Python's functions go through at once
+        self._gone_through = set[cst.CSTNode]()
 
     @property
     def module(self) -> NameScope:
@@ -304,7 +306,9 @@ class ScopeVisitor:
             closed = self.scopes.pop()
             self.scopes[-1].later |= closed.later
             # a comprehension is over before what is around it goes on
-            at_once = closed.kind is ScopeKind.COMPREHENSION and type(node) is not cst.GeneratorExp
+            at_once = closed.kind is ScopeKind.COMPREHENSION and (
+                type(node) is not cst.GeneratorExp or node in self._gone_through
+            )
             names = self.scopes[-1].used if at_once else self.scopes[-1].later
             names |= closed.used
 
@@ -313,6 +317,9 @@ class ScopeVisitor:
         match node:
             case cst.Name(value=name):
                 self.scopes[-1].used.add(name)
+            case cst.Call(cst.Name(name), [cst.Arg(value=given)]) if is_loop(node):
+                if not any(name in one.bound for one in self.scopes):
+                    self._gone_through.add(given)
             case cst.Global(names=names) | cst.Nonlocal(names=names):
                 is_global = isinstance(node, cst.Global)
                 kind = ScopeKind.MODULE if is_global else ScopeKind.FUNCTION

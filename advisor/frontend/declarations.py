@@ -16,6 +16,7 @@ from advisor.frontend.bindings import Function, Imports, NameScope, ScopeVisitor
 from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
+from advisor.frontend.trees import is_loop
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
 from advisor.ir.statements import Threads
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, UnknownDtype, dtype_of, is_dtype
@@ -397,7 +398,7 @@ class FoundKernel:
     square: frozenset[tuple[str, int, int]] = frozenset()
 
 
-LoopAlone: TypeAlias = tuple[cst.For | cst.While, list[cst.CSTNode], tuple[NameScope, ...], Seen]
+LoopAlone: TypeAlias = tuple[cst.CSTNode, list[cst.CSTNode], tuple[NameScope, ...], Seen]
 """A loop that is read by itself, the function around it, should there be one, and the scopes."""
 
 
@@ -472,7 +473,7 @@ class FileReader(ScopeVisitor):
                 self._note(target, value)
             case cst.TypeAlias(name=name, value=value):
                 self._note(name, value)
-            case cst.For() | cst.While() if self._loops:
+            case _ if self._loops and is_loop(node):
                 seen = self._loops.get(self.span_of(node).start_line)
                 if seen is not None:
                     self.loops.append((node, self._within[-1:], tuple(self.scopes), seen))

@@ -311,7 +311,7 @@ def _kernel(
             if all(map(scope.has_array, pair))
         ),
         given_as_lists=frozenset() if seen is None else seen.lists,
-        lists={name: one for name, one in scope.lists.items() if name in scope.locals},
+        lists={n: one for n, one in scope.lists.items() if n in scope.locals or n in scope.totals},
     )
 
 

@@ -24,7 +24,7 @@ from advisor.frontend.bindings import (
     target_names,
 )
 from advisor.frontend.scope import Growing, Scope
-from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.frontend.trees import NotKnown, NotUnderstood, is_loop, nodes_in
 from advisor.ir.kernel import FilledList
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import Bind, Store
@@ -405,11 +405,11 @@ def _mean(length: Expr, variable: str, first: Expr, last: Expr) -> Expr:
 
 
 # --- comprehensions -------------------------------------------------------------------------------
-# Comprehensions that arrays are made of, as the loops that fill a list.
+# Comprehensions as the loops that they are: that fill a list, or that accumulate a number.
 #
 # ``x = np.array([f(v) for v in a if v > 0])`` does what ``part = []``, a loop that appends to it
-# and ``x = np.array(part)`` do. So it is read as these, the list under a name that stands in no
-# source.
+# and ``x = np.array(part)`` do, and ``sum(f(v) for v in a)`` what a loop does that adds up. So they
+# are read as these, the list or number under a name that stands in no source.
 
 
 _REDUCING = frozenset({"mean", "sum", "max", "min", "std", "var", "median", "prod"})
@@ -420,53 +420,51 @@ _UNSAID = cst.NamedExpr | cst.Await | cst.Yield | cst.Lambda
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """A statement that makes an array of a comprehension, as several.
+    """A statement with a comprehension, as several.
 
     Attributes
     ----------
     name : str
-        Of the list.
+        Of the list, or of the number.
+    function : str
+        Of Python that makes a number of it; empty where it is a list.
     call : libcst.BaseExpression
         What makes the array, or the comprehension that a function is given.
     loop : libcst.For
-    after : libcst.BaseSmallStatement
+    after : libcst.CSTNode
         The statement, with the name in the place of the comprehension.
     own : frozenset of str
         Names that are known in the comprehension alone.
     picked : bool
         Whether conditions decide what is in the list.
-    builtin : bool
-        Whether a function of Python is given it, to which numbers of Python are such.
     originals : mapping of CSTNode to CSTNode
         Nodes of the file by what stands for them.
     """
 
     name: str
+    function: str
     call: cst.BaseExpression
     loop: cst.For
-    after: cst.BaseSmallStatement
+    after: cst.CSTNode
     own: frozenset[str]
     picked: bool
-    builtin: bool
     originals: Mapping[cst.CSTNode, cst.CSTNode]
 
 
 def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
-    """Return what a statement that makes an array of a comprehension does; None for any other."""
-    match part:
-        case cst.SimpleStatementLine(body=[cst.Assign() | cst.AugAssign() | cst.Return() as small]):
-            statement: cst.BaseSmallStatement = small
-        case _:
-            return None
-    calls = (one for one in nodes_in(part) if isinstance(one, cst.Call))
-    found = [(one, module) for one in calls if (module := _made_of(one, scope)) is not None]
-    if len(found) != 1:
+    """Return what a statement with a comprehension does; None for any other."""
+    first = part.test if isinstance(part, cst.If) else part
+    if first is part and not (isinstance(part, cst.SimpleStatementLine) and len(part.body) == 1):
         return None
-    ((call, module),) = found
+    calls = (one for one in nodes_in(first) if isinstance(one, cst.Call))
+    found = [(one, by) for one in calls if (by := _made_of(one, scope)) is not None]
+    if not found:
+        return None
+    call, (function, module) = found[0]
     made = call.args[0].value
     assert isinstance(made, cst.ListComp | cst.GeneratorExp)
-    within = {*nodes_in(made)}
-    if any(isinstance(one, _PERHAPS) for one in nodes_in(part) if one not in within):
+    within = {inner for one, _ in found for inner in nodes_in(one.args[0].value)}
+    if any(isinstance(one, _PERHAPS) for one in nodes_in(first) if one not in within):
         return None
     if any(isinstance(one, _UNSAID) for one in nodes_in(made)):
         return None
@@ -479,8 +477,12 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     around = names_in(made.for_in.iter) | names_in(call.func)
     if own & around or any(map(scope.has_array, own)):
         return None
-    name = f"<list {scope.span(call).start_line}>"
+    at = scope.span(call)
+    name = f"<list {at.start_line}{at.start_column:03}>"
     body = _appended(name, made.elt, 0)
+    if function:
+        name = f"{function}__{at.start_line}_{at.start_column}"
+        body = (_accumulated(name, function, made.elt),)
     loop = None if body is None else _around(made.for_in, body)
     if loop is None:
         return None
@@ -490,8 +492,7 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
         array = cst.Call(cst.Attribute(cst.Name(module), cst.Name("array")), [cst.Arg(array)])
     place = call if len(call.args) == 1 and not module else made
     originals: dict[cst.CSTNode, cst.CSTNode] = {loop: place}
-    after = _with(statement, made, array, originals)
-    assert isinstance(after, cst.BaseSmallStatement)
+    after = _with(part, place if function else made, array, originals)
     places = {id(one.target): one for one in nodes_in(made) if isinstance(one, cst.CompFor)}
     known = {*nodes_in(part)}
     for one in (*nodes_in(loop), *nodes_in(after)):
@@ -502,29 +503,25 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
         header = one.header if isinstance(one, cst.IndentedBlock) else None
         originals |= {} if header is None else {header: place}
     picked = any(isinstance(one, cst.CompFor) and bool(one.ifs) for one in nodes_in(made))
-    builtin = isinstance(call.func, cst.Name) and bool(module)
-    return Comprehension(name, place, loop, after, own, picked, builtin, originals)
+    return Comprehension(name, function, place, loop, after, own, picked, originals)
 
 
-def _made_of(node: cst.Call, scope: Scope) -> str | None:
-    """Return how a call of a comprehension names NumPy: empty where it makes an array of it.
+def _made_of(node: cst.Call, scope: Scope) -> tuple[str, str] | None:
+    """Return what Python makes a number of a comprehension by, or what NumPy is called.
 
-    None for any other call.
+    Neither where an array is made of it; None for any other call.
     """
     match node:
+        case cst.Call(cst.Name(name)) if is_loop(node) and not scope.not_builtin(name):
+            return name, ""
         case cst.Call(func=func, args=[cst.Arg(cst.ListComp(), None, star=""), *_]):
             called = resolve(func, scope.imports) or ""
             if called in CONVERTED:
-                return ""
-            of_array = called.removeprefix("numpy.") in _REDUCING
-        case cst.Call(
-            cst.Name(name), [cst.Arg(cst.ListComp() | cst.GeneratorExp(), None, star="")]
-        ):
-            of_array = name in ("sum", "max", "min") and not scope.not_builtin(name)
-        case _:
-            return None
-    modules = (one for one, module in scope.imports.items() if module == "numpy")
-    return next(modules, None) if of_array else None
+                return "", ""
+            if called.removeprefix("numpy.") in _REDUCING:
+                modules = (one for one, module in scope.imports.items() if module == "numpy")
+                return next((("", one) for one in modules), None)
+    return None
 
 
 def _with(
@@ -553,6 +550,17 @@ def _with(
 
 def _line(small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
     return cst.SimpleStatementLine([small])
+
+
+def _accumulated(name: str, function: str, value: cst.BaseExpression) -> cst.BaseStatement:
+    """Return what a function of Python does with a part: the number goes on, or it knows enough."""
+    if function in ("any", "all"):
+        told = value if function == "any" else cst.UnaryOperation(cst.Not(), value)
+        return cst.If(told, cst.IndentedBlock([_line(cst.Return())]))
+    if function == "sum":
+        return _line(cst.AugAssign(cst.Name(name), cst.AddAssign(), value))
+    call = cst.Call(cst.Name(function), [cst.Arg(cst.Name(name)), cst.Arg(value)])
+    return _line(cst.Assign([cst.AssignTarget(cst.Name(name))], call))
 
 
 def _appended(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import libcst as cst
 
@@ -539,13 +540,13 @@ SpanOf = Callable[[cst.CSTNode], Span]
 
 def as_function(
     name: str,
-    body: Sequence[cst.BaseStatement | cst.SimpleStatementLine],
+    body: Sequence[Any],
     span_of: SpanOf,
     head: Span,
     parameters: Sequence[str] = (),
     returned: Sequence[str] = (),
 ) -> tuple[cst.FunctionDef, SpanOf]:
-    """Return statements as a function with some parameters that returns some names.
+    """Return statements, or a call, as a function with some parameters that returns some names.
 
     The place of its head is stated; the other result tells where each node stands.
     """
@@ -554,6 +555,10 @@ def as_function(
     end = replace(whole, start_line=last.end_line, start_column=last.end_column)
     given = [cst.Param(cst.Name(one)) for one in parameters]
     own: dict[cst.CSTNode, Span] = {one.name: head for one in given}
+    if isinstance(body[0], cst.Call):
+        gives = cst.Return(body[0])
+        body = [cst.SimpleStatementLine([gives])]
+        own |= dict.fromkeys((gives, body[0]), whole)
     if returned:
         parts = [cst.Name(one) for one in returned]
         value = cst.Tuple([cst.Element(one) for one in parts]) if parts[1:] else parts[0]
@@ -591,7 +596,7 @@ def loop_alone(found: LoopAlone, module: cst.Module, span_of: SpanOf) -> tuple[F
     return kernel, places
 
 
-def _others(node: cst.CSTNode, loop: cst.For | cst.While) -> Iterator[cst.CSTNode]:
+def _others(node: cst.CSTNode, loop: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield the outermost loops and comprehensions that are not around a loop, and functions."""
     if node is loop:
         return

@@ -507,7 +507,7 @@ class SimpleStatements:
         Raises
         ------
         NotUnderstood
-            Where the number becomes an array, or an extreme is looked for under a condition.
+            Where the number becomes an array.
         """
         scope, name = self.scope, found.name
         value = value_of(found.value, scope)
@@ -517,11 +517,10 @@ class SimpleStatements:
             raise scope.unknown(name)
         before = Scalar(name, scope.totals[name].dtype if passed else scope.numbers[name])
         dtype = scope.type_of(Elementwise(found.operation, (before, value))).dtype
-        if found.condition is not None:
-            if found.operation not in NEUTRAL:
-                raise NotUnderstood("an extreme under a condition of its own")
+        mask = None if found.condition is None else mask_of(found.condition, scope)
+        if mask is not None and found.operation in NEUTRAL:
             neutral = Scalar(NEUTRAL[found.operation], PYTHON_INTEGER)
-            value = Elementwise("where", (mask_of(found.condition, scope), value, neutral))
+            value = Elementwise("where", (mask, value, neutral))
         if scope.type_of(value).extents:
             raise NotUnderstood(f"`{name}` becomes an array here")
         if passed:
@@ -540,6 +539,8 @@ class SimpleStatements:
             return (ScalarBind(name, value, span, combined=True),)
         scope.totals[name] = ArrayType(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
+        if mask is not None and found.operation not in NEUTRAL:
+            combined = Elementwise("where", (mask, combined, Read(name, ())))
         held = scope.held_in(value)
         return (Store(name, (), combined, span, in_place=True, held=held),)
 

@@ -11,6 +11,7 @@ import libcst as cst
 from advisor.frontend.accumulations import only_statement, search, smalls_of
 from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.directives import spoken_of
+from advisor.frontend.indices import bound_to_number
 from advisor.frontend.lists import GROWN, begun, comprehension, growing_in, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
@@ -89,9 +90,9 @@ class Body(Loops):
         return (*rooms, *made)
 
     def _listed(self, part: cst.CSTNode) -> Sequence[Statement] | None:
-        """Read what makes an array of a comprehension; None for any other statement.
+        """Read a statement with a comprehension; None for any other.
 
-        Also where it is not understood as a loop that fills a list.
+        Also where it is not understood as a loop that fills a list, or accumulates a number.
         """
         scope = self.scope
         found = None if scope.calls or self.copies else comprehension(part, scope)
@@ -107,21 +108,26 @@ class Body(Loops):
         before, arrays, implied = scope.moment(), {*scope.locals}, set(scope.implied)
         filled = FilledList(len(scope.running), found.picked, escapes=False, place=span)
         scope.lists[found.name] = filled
+        if found.function in ("any", "all"):
+            scope.bind_number(found.name, "bool")
+        elif found.function:
+            bound_to_number(found.name, cst.Integer("0"), scope)
+        if found.function in ("max", "min"):
+            # of which the first one is what it begins with
+            del scope.started[found.name]
         loop = self._guarded(found.loop, self._compound)
         made = (*room(found.name, span, scope), *loop)
         scope.rename_back(found.own, before)
-        known = found.name in scope.locals and not any(map(_is_unread, walk(made)))
-        if known and found.builtin and len(scope.locals[found.name].extents) == 1:
-            # a sum of numbers of Python is such a number
-            known = scope.lists[found.name].of_python is False
-        if known:
-            then = self._guarded(found.after, self._accounted)
-            if not any(map(_is_unread, walk(tuple(then)))):
+        known = found.name in scope.locals or found.name in scope.numbers
+        if known and not any(map(_is_unread, walk(made))):
+            then = self._parts([found.after], of_loop=False)
+            if found.function or not any(map(_is_unread, walk(then))):
                 return (*made, *then)
         scope.restore(before)
         scope.implied = implied
         del scope.lists[found.name]
         scope.picked.pop(found.name, None)
+        scope.totals.pop(found.name, None)
         for name in scope.locals.keys() - arrays:
             del scope.locals[name]
         return None

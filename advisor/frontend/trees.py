@@ -404,6 +404,22 @@ def nodes_in(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     return tuple(found)
 
 
+GOING_THROUGH = frozenset({"sum", "max", "min", "any", "all"})
+"""Functions of Python that go through what a generator gives, and keep a number."""
+
+
+def is_loop(node: cst.CSTNode) -> bool:
+    """Return whether a node is a loop: also a call of such a function, given a comprehension."""
+    match node:
+        case cst.For() | cst.While():
+            return True
+        case cst.Call(
+            cst.Name(name), [cst.Arg(cst.ListComp() | cst.GeneratorExp(), None, star="")]
+        ):
+            return name in GOING_THROUGH
+    return False
+
+
 _NO_NAME = re.compile(r"<(list|rows?) ([0-9]+)>")
 _AS_NAME = re.compile(r"(list|rows?)__([0-9]+)")
 

@@ -274,7 +274,7 @@ class Kernel:
     overlaps : frozenset of frozenset of str
         Pairs of arguments that had memory in common in a call that was seen.
     lists : mapping of str to FilledList
-        Local arrays that are lists in the source.
+        Local arrays that are lists in the source, and numbers that are comprehensions there.
     found : dict
         What follows from it alone, see :func:`once`.
     """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
+from operator import methodcaller
 from types import MappingProxyType
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
@@ -34,7 +35,7 @@ from advisor.ir.spmd.program import (
     SpmdFunction,
     with_derived,
 )
-from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, walk
+from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, Visit, walk
 from advisor.numpy_table import UnknownDtype, itemsize_of
 from advisor.observed import SeenMessages
 from advisor.ranking.compare import Costed, Number, Sizes, compared, time_s
@@ -376,7 +377,7 @@ class WholeProgram:
         None where all that it saves is nothing to a program that has to start.
         """
         around, often = Whole(None, False, None, finding.priced_as), float(SOME)
-        begins = partial(_begins, line)
+        begins = methodcaller("begins", line)
         for entry in self._entries():
             times = self._runs(entry, begins)
             if times != 0:
@@ -391,14 +392,14 @@ class WholeProgram:
         return None if small else weighed(finding, around)
 
     def _runs(
-        self, entry: SpmdFunction, wanted: Callable[[Step], bool], unknown: float | None = None
+        self, entry: SpmdFunction, wanted: Callable[[Visit], bool], unknown: float | None = None
     ) -> float | None:
         """Return how often some steps run in all of a function; None where nobody knows.
 
         Unless so often is taken for a loop of which nothing tells.
         """
         visits = walk(entry.body, into_calls=True)
-        trips = [visit.times(self.sizes, unknown) for visit in visits if wanted(visit.step)]
+        trips = [visit.times(self.sizes, unknown) for visit in visits if wanted(visit)]
         known = [one for one in trips if one is not None]
         return sum(known) if len(known) == len(trips) else None
 
@@ -522,12 +523,8 @@ class WholeProgram:
         return self._prices[entry.name]
 
 
-def _begins(line: int, step: Step) -> bool:
-    return isinstance(step, Loop) and step.span.start_line == line
-
-
-def _calls(name: str, step: Step) -> bool:
-    return isinstance(step, Call) and step.function == name
+def _calls(name: str, visit: Visit) -> bool:
+    return isinstance(visit.step, Call) and visit.step.function == name
 
 
 def _reached(root: SpmdFunction) -> frozenset[str]:

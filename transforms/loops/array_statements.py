@@ -140,7 +140,7 @@ def _made(
             argued = on(argued, one) if one else argued
         if conditions:
             argued = on(argued, "if the terms of all rows fit in memory")
-        lists = any(one.array in kernel.lists for one in before)
+        lists = any(one.array in kernel.lists for one in before if one.region)
         by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
         shown = of_elements and not kept and not lists
         for body, why, how in ((after, argued, by), *_by_distances(after, argued, known)):

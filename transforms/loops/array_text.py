@@ -46,7 +46,7 @@ from costdb.records import dataclass, replace
 from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.loops.axes import chain, kept_axis
 from transforms.loops.lift import STACKED
-from transforms.loops.masked import filled, in_list
+from transforms.loops.masked import comprehended, filled, in_list
 from transforms.loops.raising import combined
 
 LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, TIGHT = range(8)
@@ -195,6 +195,11 @@ class Words:
         return f"{function}({one.array}, {f'({at})' if one.others else at}, {value})"
 
     def _stored(self, store: Store) -> str:
+        number = combined(store) if store.variable or is_total(store) else None
+        if number is not None and comprehended([store], self.kernel):
+            # what Python made of a comprehension has no name
+            text = self.text(number[1])
+            return f"{self._builtin('int')}({text})" if _is_whole(number[1], self.kernel) else text
         if store.array in self.kernel.lists and not store.variable:
             whole = filled(store, self.kernel)
             made = None if whole is None else in_list(self.text(whole), store, self.kernel)
@@ -537,11 +542,11 @@ class Words:
         """
         if read.array.startswith("<"):
             return _element(read)
-        if not read.region:
-            return read.array
         lists = self.kernel.lists
         if read.array in lists and lists[read.array].place is not None:
             raise NoWords
+        if not read.region:
+            return read.array
         extents = self.kernel.extents(read.array)
         parts: list[str] = []
         sizes = {

@@ -94,13 +94,17 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
     """Return why results stay what they are; None where they may not."""
     found: list[Legality] = []
     for one, other in zip(before, after, strict=True):
-        added = combined(one) is not None and reductions_in(other) > reductions_in(one)
+        parts = combined(one)
+        added = parts is not None and reductions_in(other) > reductions_in(one)
         argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
         if argued is None:
             return None
-        if added and is_total(one) and is_of_python((combined(one) or ("", one.value))[1]) is None:
+        if added and parts and is_total(one) and is_of_python(parts[1]) is None:
             words = f"{argued.argument}, and the result may be a number of NumPy"
             argued = unsafe(f"{words} where it was one of Python")
+        started = kind_of_or_none(kernel.dtype(one.array)), one.array in kernel.lists
+        if added and parts and parts[0] == "add" and started == (Kind.FLOATING, True):
+            argued = unsafe(f"{argued.argument}, and of no terms the sum is 0.0 in the place of 0")
         found.append(argued)
         # an index was a number of Python's, of which `math` made another
         new = _operations_in(other) - _operations_in(one)
@@ -340,7 +344,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
         if joined is not None:
             made.pop()
-        if store.array in kernel.lists:
+        if store.array in kernel.lists and store.region:
             filled, kernel = tidied_list(store, kernel)
             made += filled
             continue

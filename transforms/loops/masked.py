@@ -407,9 +407,9 @@ def doubt(store: Store, kernel: Kernel) -> str:
 
 
 def comprehended(stores: Sequence[Store], kernel: Kernel) -> Span | None:
-    """Return where the comprehension stands that stores fill an array for; None for none."""
-    found = [kernel.lists[one.array].place for one in stores if one.array in kernel.lists]
-    return next((place for place in found if place is not None), None)
+    """Return where the comprehension stands that stores do the work of; None for none."""
+    known = filter(None, (kernel.lists.get(one.variable or one.array) for one in stores))
+    return next((one.place for one in known if one.place is not None), None)
 
 
 def in_statement(call: Span, lines: list[str], kernel: Kernel) -> tuple[Edit, ...]:

@@ -30,7 +30,7 @@ from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import SOME
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
-from advisor.ir.spmd.steps import Call, Loop, Step, walk
+from advisor.ir.spmd.steps import Call, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import FEW_ITEMS, Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from advisor.source import KEY, tree_of, walked
@@ -136,7 +136,7 @@ def constants(file: Followed) -> dict[str, SeenArray | SeenNumber]:
     return found
 
 
-def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For | cst.While]]:
+def _loops_alone(run: Run) -> Iterator[tuple[str, cst.CSTNode]]:
     """Yield loops that send, and the outermost that do not, each with the function around it.
 
     Those of decorated functions are left out.
@@ -153,7 +153,7 @@ def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For | cst.While]]:
                 function = f"{qualified}.<locals>."
             case cst.ClassDef(name=name):
                 function = f"{function}{name.value}."
-            case cst.For() | cst.While() if node in run.loops:
+            case _ if node in run.loops:
                 yield function.removesuffix(".").removesuffix(".<locals>") or MODULE, node
                 if node not in run.sending:
                     continue
@@ -165,7 +165,7 @@ def _times(steps: tuple[Step, ...], facts: Mapping[str, SizeFact]) -> Counter[st
     sizes = {name: fact.value for name, fact in facts.items() if fact.value is not None}
     found = Counter[str | int]()
     for visit in walk(steps, into_calls=True):
-        if isinstance(visit.step, Call | Loop):
+        if isinstance(visit.step, Call) or visit.begins(visit.step.span.start_line):
             line = visit.step.span.start_line
             called = visit.step.function if isinstance(visit.step, Call) else line
             found[called] += int(visit.times(sizes, SOME) or 0)
@@ -275,7 +275,7 @@ def _is_options(value: Value | None) -> bool:
     return isinstance(value, Record) and value.cls is not None and value.cls.name == PARSER
 
 
-def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | None) -> Seen:
+def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Seen:
     """Return a loop as a function of the names in it; its text, and that of the function around it,
     may tell what else tells not."""
     span, values = run.span(node), _typed(run.loops[node])

@@ -27,14 +27,12 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.trees import parts_of
 from advisor.ir.spmd.program import RANK, CallSite
 from advisor.ir.spmd.steps import (
     Branch,
     Call,
     CommKind,
     Communicate,
-    Interpret,
     Loop,
     LoopKind,
     Step,
@@ -42,7 +40,7 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.source import Span
-from costdb.expr import num, sym
+from costdb.expr import sym
 
 MOST_FRAMES = 12
 """Calls within calls that are followed."""
@@ -281,23 +279,9 @@ def has_decorator(node: cst.FunctionDef, *names: str) -> bool:
     )
 
 
-# The interpreter's own work: loops over numbers, and functions that a compiler takes from it.
+# Functions that a compiler takes from the interpreter.
 
-_STEPS = (cst.BinaryOperation, cst.BooleanOperation, cst.ComparisonTarget, cst.Call, cst.AugAssign)
 _COMPILERS = frozenset({"njit", "jit", "vectorize", "guvectorize", "stencil", "cfunc"})
-
-
-def interpreted(body: cst.BaseSuite, span: Span) -> tuple[Step, ...]:
-    """Return the work of an iteration that touches no array and sends nothing.
-
-    Operators, comparisons and calls count alike, as one operation of the interpreter each.
-    """
-    count = _count(body)
-    return (Interpret(num(count), span),) if count else ()
-
-
-def _count(node: cst.CSTNode) -> int:
-    return isinstance(node, _STEPS) + sum(map(_count, parts_of(node)))
 
 
 def is_kernel_as_called(node: cst.FunctionDef, run: Run) -> bool:

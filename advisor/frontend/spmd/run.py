@@ -291,7 +291,7 @@ class Run:
     clocks: int = 0
     sent: dict[Communicate, None] = field(default_factory=dict)
     missed: bool = False
-    loops: dict[cst.For | cst.While, dict[str, Value | None]] = field(default_factory=dict)
+    loops: dict[cst.CSTNode, dict[str, Value | None]] = field(default_factory=dict)
     sending: set[cst.For | cst.While] = field(default_factory=set)
     bound: dict[cst.CSTNode, dict[str, Value | None]] = field(default_factory=dict)
 

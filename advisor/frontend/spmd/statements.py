@@ -20,12 +20,12 @@ from advisor.frontend.spmd.assignments import (
     store,
 )
 from advisor.frontend.spmd.expressions import evaluate
-from advisor.frontend.spmd.functions import define, interpreted
+from advisor.frontend.spmd.functions import define
 from advisor.frontend.spmd.joining import carry, condition_of, meet
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.subscripts import iteration, name_of
+from advisor.frontend.spmd.subscripts import interpreted, iteration, name_of
 from advisor.frontend.spmd.values import Number, Record, Value
-from advisor.frontend.trees import nodes_in
+from advisor.frontend.trees import is_loop, nodes_in
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -131,6 +131,9 @@ def _timing(marks: list[tuple[int, int, int]], run: Run) -> None:
 
 def _statement(node: cst.BaseStatement | cst.BaseSmallStatement, run: Run) -> None:
     if isinstance(node, cst.SimpleStatementLine):
+        for one in nodes_in(node):
+            if isinstance(one, cst.Call) and is_loop(one):
+                _note_loop(one.args[0].value, run)
         for small in node.body:
             _statement(small, run)
         return
@@ -255,7 +258,7 @@ def _for(node: cst.For, run: Run) -> None:
         block(node.orelse.body, run)
 
 
-def _note_loop(node: cst.For | cst.While, run: Run) -> None:
+def _note_loop(node: cst.CSTNode, run: Run) -> None:
     """Note what names denote where a loop of the program itself begins, in its last round."""
     if run.file is not run.home:
         return

@@ -26,9 +26,9 @@ from advisor.frontend.spmd.values import (
     Value,
     Zipped,
 )
-from advisor.frontend.trees import NotUnderstood
+from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.spmd.memory import View, extent_of, inside
-from advisor.ir.spmd.steps import Branch, Compute, Loop, LoopKind
+from advisor.ir.spmd.steps import Branch, Compute, Interpret, Loop, LoopKind, Step
 from advisor.ir.values import Point, Subscript
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
@@ -387,12 +387,26 @@ def comprehension(node: cst.ListComp | cst.GeneratorExp | cst.SetComp, run: Run)
     while loops[-1].inner_for_in is not None:
         loops.append(loops[-1].inner_for_in)
     with run.scope():
-        element, length = _rounds(loops, node.elt, run)
+        # what makes a number of all it gives is a loop by itself
+        alone = run.span(node) if node in run.loops else None
+        element, length = _rounds(loops, node.elt, run, alone)
         if len(loops) == 1 and not node.for_in.ifs and isinstance(element, Number):
             made, _ = _over(node.for_in, run)
             if made.kind is LoopKind.COUNTED and made.step == 1 and made.stride is None:
                 index = made.variable, made.low
     return Sequence(None, element, length, index=index)
+
+
+_STEPS = (cst.BinaryOperation, cst.BooleanOperation, cst.ComparisonTarget, cst.Call, cst.AugAssign)
+
+
+def interpreted(body: cst.CSTNode, span: Span, besides: int = 0) -> tuple[Step, ...]:
+    """Return the work of an iteration that touches no array and sends nothing.
+
+    Operators, comparisons and calls count alike, as one operation of the interpreter each.
+    """
+    count = besides + sum(isinstance(one, _STEPS) for one in nodes_in(body))
+    return (Interpret(num(count), span),) if count else ()
 
 
 def _over(loop: cst.CompFor, run: Run) -> tuple[Loop, Value]:
@@ -405,7 +419,7 @@ def name_of(target: cst.BaseExpression) -> str:
 
 
 def _rounds(
-    loops: Many[cst.CompFor], elt: cst.BaseExpression, run: Run
+    loops: Many[cst.CompFor], elt: cst.BaseExpression, run: Run, alone: Span | None = None
 ) -> tuple[Value, Expr | None]:
     made, given = _over(loops[0], run)
     run.frame.depth += 1
@@ -414,16 +428,18 @@ def _rounds(
         tests = [condition_of(one.test, range(0), run) for one in loops[0].ifs]
         with run.block() as kept:
             if len(loops) > 1:
-                element, inner = _rounds(loops[1:], elt, run)
+                element, inner = _rounds(loops[1:], elt, run, alone)
             else:
                 element, inner = run.evaluate(elt, run), num(1)
+                if alone is not None and not kept:
+                    kept += interpreted(elt, alone, 1)
         steps = tuple(kept)
         for test in reversed(tests if steps else []):
             steps = (Branch(test, steps, (), test.span),)
         steps = (*body, *steps)
     run.frame.depth -= 1
     if steps:
-        run.emit(replace(made, body=steps, span=run.span(loops[0])))
+        run.emit(replace(made, body=steps, span=alone or run.span(loops[0])))
     filtered = any(loop.ifs for loop in loops)
     length = None if filtered or made.trips is None or inner is None else made.trips * inner
     return element, length

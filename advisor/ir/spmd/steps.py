@@ -467,6 +467,11 @@ class Visit:
         """Loops around the step; loops that only repeat a measurement do not count."""
         return sum(1 for loop in self.loops if not loop.timing)
 
+    def begins(self, line: int) -> bool:
+        """Return whether the step is a loop that begins in a line, and within no other such."""
+        loops = [one for one in (*self.loops, self.step) if isinstance(one, Loop)]
+        return [one for one in loops if one.span.start_line == line] == [self.step]
+
     def times(self, sizes: Mapping[str, int | float], unknown: float | None = None) -> float | None:
         """Return how often the step runs, each loop of which nothing tells `unknown` times."""
         found = 1.0
