@@ -43,7 +43,7 @@ from transforms.kit.names import (
     words,
 )
 from transforms.kit.ranks import is_exchange
-from transforms.kit.rewrite import span_of, statement_at, tree_of
+from transforms.kit.rewrite import nodes_of, span_of, statement_at, tree_of
 
 REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
 OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})
@@ -124,7 +124,7 @@ def in_parts(program: Program, function: SpmdFunction, visit: Visit) -> Iterator
     """Yield the parts of a loop around all of its calls, or around each whose result stays."""
     loop = visit.step
     assert isinstance(loop, Loop)
-    node = statement_at(loop.span, program.context)
+    node = statement_at(loop.span, program.context) or _comprehended(loop.span, program)
     if not isinstance(node, ast.For) or node.orelse:
         return
     if not all(isinstance(one, _STATEMENTS) for one in _statements(node)):
@@ -146,6 +146,24 @@ def in_parts(program: Program, function: SpmdFunction, visit: Visit) -> Iterator
         yield parts
         if group in whole:
             return
+
+
+def _comprehended(span: Span, program: Program) -> ast.For | None:
+    """Return the loop that a list is made by, or a number, at the place of what gives its parts.
+
+    None for any other.
+    """
+    lines = program.context.lines
+    for one in nodes_of(program.context.source):
+        match one:
+            case (ast.ListComp(elt, [ast.comprehension(target, given, [], 0)]) as node) | ast.Call(
+                ast.Name("sum" | "max" | "min"),
+                [ast.GeneratorExp(elt, [ast.comprehension(target, given, [], 0)]) as node],
+            ):
+                if span_of(node, lines).contains(span) and span.contains(span_of(target, lines)):
+                    body = ast.copy_location(ast.Expr(elt), elt)
+                    return ast.copy_location(ast.For(target, given, [body], []), node)
+    return None
 
 
 def stored(program: Program, function: SpmdFunction, loop: Loop) -> Iterator[Parts]:
@@ -431,7 +449,9 @@ class _Flow:
             case ast.Expr(value=ast.Call() as call) if span_of(call, self.lines) in self.given:
                 talk = next(t for t in self.parts.talks if t.at.span == span_of(call, self.lines))
                 got = talk.step.send if talk.step.op is Op.BCAST else talk.step.receive
-                return frozenset() if got is None else words(got.text.partition("[")[0])
+                if got is None or talk.step.pickled:
+                    return frozenset()
+                return words(got.text.partition("[")[0])
             case ast.Expr(
                 value=ast.Call(func=ast.Attribute(value=grown, attr="append" | "extend"))
             ):

@@ -42,6 +42,7 @@ from transforms.kit.rewrite import (
     in_place_of,
     span_of,
     starts_line,
+    statement_at,
     with_calls,
 )
 from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts, stored
@@ -320,6 +321,8 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
         return "the loop reads a clock, and may measure them"
     if not all(_has_form(program, one) for one in parts.talks):
         return "one call of this kind takes no list, or not of arrays"
+    if statement_at(place, context) is not node:
+        return _in_list(parts, program)
     taken = {*program.context.identifiers}
     named = dict[Span, dict[str, str]]()
     found = [_once(program, parts, one, taken, named) for one in parts.talks]
@@ -338,6 +341,22 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
         lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in calls]
     lines += [_one_call(one, program) for one in calls]
     return [*lines, *_used(parts, calls, program)]
+
+
+def _in_list(parts: Parts, program: Program) -> list[str] | str:
+    """Return one call in the place of a list of what calls give, or why it cannot be written."""
+    talk, only = parts.talks[0], parts.node.body[0]
+    step, text = talk.step, _text(program, talk.step)
+    given = keywords(step, _PARTNERS, program)
+    fixed = words(f"{step.receiver} {' '.join(given)}") & parts.targets
+    source = program.context.text(span_of(parts.node, program.context.lines))
+    alone = span_of(only, program.context.lines) == step.span and step.op is not Op.SENDRECV
+    if text is None or fixed or not alone or "#" in source:
+        return "the list is not of what calls give alone"
+    once = _Once(step, text, "", f"[{text} {parts.header}]", "", given, [])
+    made = _one_call(once, program).removeprefix(" = ")
+    listed = f"[*{made}]" if step.op is Op.ALLREDUCE else made
+    return [f"({listed})" if source.startswith("(") else listed]
 
 
 def _body(nodes: list[ast.stmt], parts: Parts, program: Program) -> list[str]:
