@@ -94,7 +94,9 @@ def as_seen(
     changed = scope.seen.unsettled | assigned_names(function.node.body)
     held = held_in(seen, parameters.keys() - scope.declared.keys() - changed)
     items = {item.name for name in held for item in held[name]}
-    sizes = sorted(n for n in _sizes(seen) & {*parameters, *items} if is_size(n))
+    sizes = sorted(
+        n for n in _sizes(seen) & {*parameters, *items} if is_name(size_of(n).replace(".", "_"))
+    )
     known = [one for one in seen.numbers if one.name in sizes]
     arrays = array_bindings(seen)
     inner = Span(function.line, 0, function.line, 0)
@@ -149,11 +151,6 @@ def size_of(name: str) -> str:
     if name.startswith("len("):
         return f"{name[4:-1]}.len"
     return name.replace("[", ".item").rstrip("]")
-
-
-def is_size(name: str) -> bool:
-    """Return whether a name, an attribute or an item may stand in expressions over sizes."""
-    return is_name(size_of(name).replace(".", "_"))
 
 
 def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:

@@ -299,7 +299,7 @@ class Body(Loops):
         if looked_for is not None:
             return (looked_for,)
         tested = self._tested(node.test)
-        if _guards(node, cst.Raise):
+        if node.orelse is None and isinstance(only_statement(node.body), cst.Raise):
             # a run that gets past it did nothing but the test
             return tested
         if probability is None:
@@ -412,8 +412,3 @@ def _before_continue(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
     *rest, last = body.body
     small = last.body if isinstance(last, cst.SimpleStatementLine) else [last]
     return [*rest, *(one for one in small if not isinstance(one, cst.Continue))]
-
-
-def _guards(node: cst.If, kind: type[cst.CSTNode]) -> bool:
-    """Return whether a condition without else guards one statement, of a kind."""
-    return node.orelse is None and isinstance(only_statement(node.body), kind)

@@ -190,7 +190,7 @@ def _seen(name: str, defined: Defined, run: Run, read: Mapping[int, frozenset[st
             arrays.append(array)
         elif isinstance(value, Number):
             numbers.append(_number(parameter, value, call, run))
-        elif _is_an_array_elsewhere(parameter, defined):
+        elif any(isinstance(way.names.get(parameter), Array) for way in defined.entered):
             return None
         elif held := _held(parameter, value, call, run):
             numbers += held
@@ -359,11 +359,6 @@ def _in_one_memory(
     for (one, view), (other, same) in combinations(given, 2):
         if view.buffer.memory == same.buffer.memory:
             yield one, other
-
-
-def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:
-    """Return whether a call passes an array where not all do, or not one of the same kind."""
-    return any(isinstance(way.names.get(parameter), Array) for way in defined.entered)
 
 
 def _shapes(parameter: str, defined: Defined) -> tuple[str, ...]:

@@ -77,15 +77,6 @@ def note_ranks_asserted(node: cst.Assert, run: Run) -> None:
         _ranks_from(found.expr, f"assert, line {run.statement.start_line}", run)
 
 
-def is_main_guard(test: cst.BaseExpression) -> bool:
-    """Return whether a condition asks if the file is the program."""
-    return (
-        isinstance(test, cst.Comparison)
-        and isinstance(test.left, cst.Name)
-        and test.left.value == "__name__"
-    )
-
-
 def block(body: cst.BaseSuite | cst.Module, run: Run) -> bool:
     """Follow a block; return whether it surely leaves the function or the loop."""
     marks: list[tuple[int, int, int]] = []
@@ -192,7 +183,11 @@ def _if(node: cst.If, run: Run) -> None:
     span = run.span(node.test)
     header = run.statement
     condition = condition_of(node.test, range(header.start_line, span.end_line + 1), run)
-    if is_main_guard(node.test):
+    if (
+        isinstance(node.test, cst.Comparison)
+        and isinstance(node.test.left, cst.Name)
+        and node.test.left.value == "__name__"
+    ):
         if not run.file.module:
             block(node.body, run)
         return
