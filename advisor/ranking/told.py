@@ -21,8 +21,11 @@ from advisor.source import walked
 from costdb.records import replace
 
 AGAIN, BY_ELEMENT = "ADV506", "ADV401"
-RAISING = frozenset({BY_ELEMENT, "ADV504", "ADV505", "ADV508"})
+_LISTS = "ADV508"
+RAISING = frozenset({BY_ELEMENT, "ADV504", "ADV505", _LISTS})
 """The rules that have another remedy for the same loop."""
+_LESS = {AGAIN, _LISTS}
+"""Those that leave the loop what it is."""
 SENDING = "ADV6"
 """How the codes of rules begin that have another remedy for the same call."""
 OF_A_RUN_S = 3e-5
@@ -120,7 +123,7 @@ def _is_better(one: Finding, other: Finding) -> bool:
         return _is_offered(one) and (one.saves_s or 0.0) > (other.saves_s or 0.0)
     if (one.saves_s is None) != (other.saves_s is None):
         return other.saves_s is None
-    return (one.code == AGAIN, one.order) < (other.code == AGAIN, other.order)
+    return (one.code in _LESS, one.order) < (other.code in _LESS, other.order)
 
 
 def _is_lost(finding: Finding, once: Collection[str]) -> bool:

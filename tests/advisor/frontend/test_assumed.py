@@ -1073,7 +1073,7 @@ def test_of_none_that_a_condition_chooses_there_is_a_price() -> None:
         return np.sort(grid[best])
 
     def main():
-        grid = np.linspace(-1.0, 1.0, 1601)
+        grid = np.linspace(-1.0, 1.0, 160_001)
         print(peaks(np.abs(np.sin(grid)), grid, 3))
 
     main()

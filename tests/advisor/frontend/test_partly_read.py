@@ -282,7 +282,7 @@ def test_what_is_shown_at_the_end_hides_no_gain(shown: str) -> None:
             print({shown})
             return y
 
-        work(np.ones(30000))
+        work(np.ones(300_000))
     """
     (finding,) = checked(body).findings
     assert finding.verdict is Verdict.GAIN
