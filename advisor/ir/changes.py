@@ -539,10 +539,20 @@ class Names:
                 for part in (*node.args, *node.keywords):
                     yield from self.reads(part)
                 return
-        each = (one.target for one in getattr(node, "generators", ()))
-        own = {part.id for one in each for part in walked(one) if isinstance(part, ast.Name)}
+        through = {
+            part.id: path_of(one.iter)
+            for one in getattr(node, "generators", ())
+            for part in walked(one.target)
+            if isinstance(part, ast.Name)
+        }
         for part in ast.iter_child_nodes(node):
-            yield from (one for one in self.reads(part) if one[0] not in own)
+            for path, measured in self.reads(part):
+                root, dot, rest = path.partition(".")
+                if root not in through:
+                    yield path, measured
+                elif dot:
+                    # what an element has under a name all of them may have
+                    yield f"{through[root]}.{rest}", measured
 
     def steps(self, node: ast.AST) -> tuple[int, int, int]:
         """Return what a piece of source takes of the interpreter: items, others, calls of NumPy."""
@@ -565,8 +575,12 @@ class Names:
 
     def _changed_in(self, node: ast.AST) -> Changes:
         made = Changes()
+        # comprehensions have names for themselves
+        inner = (one for one in walked(node) if isinstance(one, OWN) and one is not node)
+        each = (part.target for one in inner for part in getattr(one, "generators", ()))
+        own = {part for one in each for part in walked(one)}
         for one in walked(node):
-            if not isinstance(one, _SILENT):
+            if not isinstance(one, _SILENT) and one not in own:
                 self._changed_by(one, made)
         return made
 

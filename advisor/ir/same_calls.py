@@ -233,10 +233,10 @@ class _Reader:
             case ast.For() | ast.While():
                 return 1 + max(self.order(one, names) for one in (*node.body, *node.orelse))
             case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
-                calls = any(isinstance(one, ast.Call) for one in walked(value))
                 # the parts of all ranks together are one array
-                calls &= not self._is_of_mpi(node.generators[0].iter, names)
-                return calls + self.order(value, names)
+                again = not self._is_of_mpi(node.generators[0].iter, names)
+                again &= any(isinstance(one, COMPUTING) for one in walked(value))
+                return again + self.order(value, names)
             case ast.Subscript(_, index) if not self.is_array(node, names):
                 return self.order(index, names)
             case ast.expr() if self.is_array(node, names):
@@ -326,6 +326,8 @@ class _Reader:
                     arrays = (self.is_array(part, names) for part in (one, *given))
                     summed = full.startswith("numpy.") and name in REDUCTIONS
                     return name in ALIKE or summed or (not quick and any(arrays))
+                case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                    return self.order(one, names) > 0
                 case (
                     ast.BinOp()
                     | ast.Compare()

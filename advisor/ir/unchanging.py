@@ -86,7 +86,8 @@ def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
 
 def is_work(node: ast.AST) -> bool:
     """Return whether an expression surely does more than Python does with a few numbers."""
-    return bool(called_in(node)) or any(isinstance(one, ast.MatMult) for one in walked(node))
+    many = ast.MatMult | ast.ListComp | ast.SetComp | ast.GeneratorExp
+    return bool(called_in(node)) or any(isinstance(one, many) for one in walked(node))
 
 
 def called_in(node: ast.AST) -> set[str]:

@@ -122,7 +122,7 @@ LOOPS = [
     ("if k > 3:\n    u += np.exp(y)", []),
     ("if k > 3:\n    break\nu += np.exp(y)", []),
     ("u += np.exp(y) if k else 0", []),
-    ("u += [np.exp(y) for one in x][0]", []),
+    ("u += [np.exp(y) for one in x][0]", ["[np.exp(y) for one in x][0]"]),
     ("u += np.random.rand(3)", []),
     ("for j in range(3):\n    u[j] += np.exp(y).sum()", ["np.exp(y).sum()"]),
     ("yield np.exp(y).sum() + k", []),
