@@ -56,7 +56,7 @@ correlate; a v mode; m n -> max(m,n)-min(m,n)+1 | [mode='valid'] m n -> max(m,n)
     | [mode='full'] m n -> m+n-1 | [mode='same'] m n -> max(m,n); promoted
 cov; m y rowvar bias ddof; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double
     ; products 1
-corrcoef; x y rowvar; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double; calls 20
+corrcoef; x y rowvar; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double; calls 100
 histogram; a bins range density weights; ... -> bins, bins+1; int64, float64
 digitize; x bins right; ... n -> ...; int64; take 200
 searchsorted; a v side sorter; n ... -> ...; int64; take 200

@@ -399,9 +399,10 @@ def price_unknown(work: Unknown, machine: Machine) -> Priced | Missing:
 
 
 SECTION = "python"
-STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us")
-"""An iteration of a loop, an element fetched and stored, an operator, and a call of the array
-library for one number."""
+STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us", "function_us")
+"""An iteration of a loop, an element fetched and stored, an operator, a call of the array library
+for one number, and what a function of the library does in Python around its loops."""
+FUNCTION = "python.function"
 
 
 def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Missing:
@@ -409,11 +410,14 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
 
     Profiles of machines that the literature measured with compiled programs state none.
     """
-    if all(machine.quantity(SECTION, key) is not None for key in STEPS):
+    if all(machine.quantity(SECTION, key) is not None for key in STEPS[:-1]):
         in_each = int(work.loop), work.loads, work.stores, work.operations, work.calls
-        counts = {key: count for key, count in zip(STEPS, in_each, strict=True) if count}
+        counts = {key: count for key, count in zip(STEPS, in_each, strict=False) if count}
         bill = Bill(machine, SECTION)
         each = sum((count * bill.stated(SECTION, key) for key, count in counts.items()), ZERO)
+        if work.functions:
+            each = each + work.functions * sym(FUNCTION)
+            bill.coefficients[FUNCTION] = _of_function(machine)
         bill.add(work.label, work.iterations * each)
         return bill.total()
     if not machine.section("arrays"):
@@ -421,6 +425,17 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
     # measured with an interpreter, but not what that takes by itself
     lacks = Omission(0, "interpreted steps", f'machine "{machine.name}" states no {SECTION}')
     return Priced(ZERO, omitted=(lacks,))
+
+
+def _of_function(machine: Machine) -> Quantity:
+    """Return what a function takes around its loops: an estimate, 4 calls, where none is stated."""
+    from costdb.arrays.model import estimated
+
+    stated, call = (machine.quantity(SECTION, key) for key in (STEPS[-1], "call_us"))
+    if stated is None and call is not None:
+        stated = estimated(call.times(exactly(4, "1", "")), ("4", "calls"))
+    assert stated is not None
+    return stated
 
 
 # Python objects that mpi4py sends by pickling them: its lower-case calls.

@@ -405,9 +405,9 @@ class Interpretation:
     Attributes
     ----------
     iterations : Expr
-    loads, stores, operations, calls : int
-        Elements loaded and stored, operators on single numbers, and calls of the array library
-        for single numbers, in each.
+    loads, stores, operations, calls, functions : int
+        Elements loaded and stored, operators on single numbers, calls of the array library for
+        single numbers, and functions of its own that are written in Python, in each.
     loop : bool
         Whether an iteration of a loop begins with each.
     """
@@ -418,6 +418,7 @@ class Interpretation:
     stores: int = 0
     operations: int = 0
     calls: int = 0
+    functions: int = 0
     loop: bool = True
 
 

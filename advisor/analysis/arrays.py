@@ -306,13 +306,12 @@ class Arrays:
             case Read(array, part):
                 gathered.operands.append((value, self.named(array, part)))
                 return []
-            case Elementwise(_, parts):
+            case Elementwise(operation, parts):
                 gathered.operations += 1
-                return [
-                    process
-                    for part in parts
-                    for process in self._collect(part, gathered, region, placement)
-                ]
+                made = [] if one_element else self._in_python(operation)
+                for one in parts:
+                    made += self._collect(one, gathered, region, placement)
+                return made
             case Expand() | Transpose():
                 made, own = self._shown(value)
             case MatMul():
@@ -451,7 +450,7 @@ class Arrays:
             if value.fused:
                 made, fused = operations.products(made)
             made += operations.reduction(value, source, found, self.facts, fused)
-            made += self._in_python(value.operation)
+            made += self._in_python(value.operation, called=value.called)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, _fresh(found, placement)
         made, source = self._made(value.operand)
@@ -522,10 +521,10 @@ class Arrays:
             return []
         return self._made(value.operand)[0]
 
-    def _in_python(self, function: str) -> list[Process]:
+    def _in_python(self, function: str, *, called: bool = False) -> list[Process]:
         """Return what the library does in Python before and after its own loops."""
-        calls_ = IN_PYTHON.get(function, 0) if self.in_calls else 0
-        return [Leaf(Interpretation(ONE, calls=calls_, loop=False))] if calls_ else []
+        functions = (IN_PYTHON.get(function, 0) + called) * self.in_calls
+        return [Leaf(Interpretation(ONE, functions=functions, loop=False))] * bool(functions)
 
     def _windows(self, value: Windows) -> tuple[list[Process], Operand]:
         """Return windows, whose memory is that of the array that they move over."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from advisor.analysis.owners import without_points
 from advisor.analysis.placement import pitches_bytes
@@ -31,7 +32,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import POWERS, ROWS, Kind, itemsize_of, kind_of, promote, strong
+from advisor.numpy_table import IN_PYTHON, POWERS, ROWS, Kind, itemsize_of, kind_of, promote, strong
 from advisor.source import Span
 from costdb.arrays.amounts import fastest, is_turned
 from costdb.expr import ONE, ZERO, Expr, minimum, num, to_text
@@ -370,6 +371,7 @@ def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:
 
 
 _LOAD, _STORE, _OPERATION, _CALL = "loads", "stores", "operations", "calls"
+_FUNCTION = "functions"
 _OPERATORS = re.compile(r"[-+*/%(]")
 
 
@@ -416,14 +418,8 @@ class _Steps:
         self._value(store.value)
         if not is_total(store) and not store.variable:
             self.counts[_STORE] += 1
-        return Interpretation(
-            iterations,
-            loads=self.counts[_LOAD],
-            stores=self.counts[_STORE],
-            operations=self.counts[_OPERATION],
-            calls=self.counts[_CALL],
-            loop=loop,
-        )
+        steps: dict[str, Any] = self.counts
+        return Interpretation(iterations, loop=loop, **steps)
 
     def _value(self, value: Value) -> None:
         """Count what it takes to have a value."""
@@ -451,10 +447,13 @@ class _Steps:
             case Elementwise("where", parts, called=False):
                 self._value(parts[0])
                 self._longer(parts[1:])
-            case Elementwise(_, parts, called):
+            case Elementwise(operation, parts, called):
                 for part in parts:
                     self._value(part)
+                # a power takes about as long as two other operators
                 self.counts[_CALL if called else _OPERATION] += 1
+                self.counts[_OPERATION] += operation == "power"
+                self.counts[_FUNCTION] += IN_PYTHON.get(operation, 0)
             case _:
                 # what makes an array on the way is work of the library
                 pass

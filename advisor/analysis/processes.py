@@ -236,7 +236,7 @@ def compiled(process: Process, *, waiting: bool) -> Process:
         match work:
             case Interpretation() if not (waiting and work.label == UNREAD):
                 each = work.loads + work.stores + work.operations + int(work.loop)
-                each += WAITING * (waiting and work.loop) + FUNCTION * work.calls
+                each += WAITING * (waiting and work.loop) + FUNCTION * (work.calls + work.functions)
                 return _loop(work.iterations * each)
             case Statement(calls=tuple() as calls):
                 return Leaf(replace(work, calls=tuple(map(_inlined, calls)), label=LABEL))

@@ -176,7 +176,8 @@ class Scan:
 class Reduction:
     """A reduction along `axis`, or over the whole array where it is None.
 
-    Products that are `fused` with it are never stored: ``a @ x``, of a matrix and a vector.
+    Products that are `fused` with it are never stored: ``a @ x``, of a matrix and a vector. A
+    function that is `called` for it, ``np.sum(x)``, takes longer than the method, ``x.sum()``.
     """
 
     operand: Value
@@ -184,6 +185,7 @@ class Reduction:
     operation: str
     dtype: str
     fused: bool = False
+    called: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,16 @@ def run(np, a, b, c, v):
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """What a nest does for each element, and that in the words of the model."""
+    """What a nest does for each element, and that in the words of the model.
+
+    Sums of a vector, which are no step of the interpreter, come beside it.
+    """
 
     body: str
     each: Interpretation
     before: str = "pass"
     in_row: str = "pass"
+    sums: int = 0
 
     @property
     def run(self) -> Callable[[Any, Array, Array, Array, Array], None]:
@@ -115,6 +119,9 @@ _LOOPS: Mapping[str, _Loop] = {
         Interpretation(ONE, operations=6),
         before="x = a[0, 0]",
     ),
+    # the same sum by both: what is left is the function's own
+    "methods": _Loop("v.sum()", Interpretation(ONE), sums=1),
+    "wrapped": _Loop("np.sum(v)", Interpretation(ONE, functions=1), sums=1),
 }
 
 
@@ -143,18 +150,21 @@ def fit_steps(timings: Sequence[Timing]) -> dict[str, Json]:
     known = [timing for timing in timings if timing.launches_us]
     if len({timing.point.features[INTERPRETED] for timing in known}) <= len(STEPS):
         return {}
-    rows = [_counts(_LOOPS[str(timing.point.features[INTERPRETED])].each) for timing in known]
+    rows = [_counts(_LOOPS[str(timing.point.features[INTERPRETED])]) for timing in known]
     columns = {
-        key: np.array([row[place] for row in rows], float) for place, key in enumerate(STEPS)
+        key: np.array([row[place] for row in rows], float)
+        for place, key in enumerate((*STEPS, "sums"))
     }
     found = fit_above(columns, np.array([timing.typical_us for timing in known]))
     ratios = ratios_of(known, predict(columns, found).tolist())
-    return {key: quantity_of_ratios(us, "us", ratios) for key, us in found.items()}
+    return {key: quantity_of_ratios(found[key], "us", ratios) for key in STEPS}
 
 
-def _counts(each: Interpretation) -> tuple[int, ...]:
-    """Return the steps of an iteration, in the order of `STEPS`."""
-    return int(each.loop), each.loads, each.stores, each.operations, each.calls
+def _counts(loop: _Loop) -> tuple[int, ...]:
+    """Return the steps of an iteration, in the order of `STEPS`, and its sums."""
+    each = loop.each
+    steps = each.loads, each.stores, each.operations, each.calls, each.functions
+    return int(each.loop), *steps, loop.sums
 
 
 _ITEM_BYTES = 8

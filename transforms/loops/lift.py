@@ -647,7 +647,7 @@ class Lift:
             raise NotRaised
         for one in reversed(every):
             moved = one + (place <= one)
-            made = axes.reduced(replace(value, operand=made, axis=moved))
+            made = axes.reduced(replace(value, operand=made, axis=moved, called=False))
             place -= moved < place
         return made, place
 

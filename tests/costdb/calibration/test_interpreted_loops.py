@@ -13,6 +13,7 @@ from costdb.calibration.loops import (
     _LOOPS,
     _ROWS,
     INTERPRETED,
+    _counts,
     fit_steps,
     interpreted_action,
     interpreted_points,
@@ -20,7 +21,7 @@ from costdb.calibration.loops import (
 from costdb.calibration.section import Point, Timing
 from costdb.pricing import STEPS
 
-STEP_US = dict(zip(STEPS, (0.01, 0.04, 0.05, 0.03, 0.5), strict=True))
+STEP_US = dict(zip(STEPS, (0.01, 0.04, 0.05, 0.03, 0.5, 2.0), strict=True))
 
 
 class Operand(float):
@@ -66,6 +67,9 @@ class Counted:
         self._counts["loads"] = self._counts.get("loads", 0) + 1
         return operand(self._array[key], self._counts)
 
+    def sum(self) -> None:
+        self._counts["sums"] = self._counts.get("sums", 0) + 1
+
     def __setitem__(self, key: Any, value: Any) -> None:
         self._counts["stores"] = self._counts.get("stores", 0) + 1
         self._array[key] = value
@@ -79,22 +83,25 @@ def test_loops_do_what_the_model_is_told(name: str) -> None:
         counts["calls"] = counts.get("calls", 0) + 1
         return operand(min(map(float, given)), counts)
 
-    numpy = SimpleNamespace(minimum=called, absolute=called)
+    def function(given: Any) -> None:
+        counts["functions"] = counts.get("functions", 0) + 1
+        given.sum()
+
+    numpy = SimpleNamespace(minimum=called, absolute=called, sum=function)
     arrays: list[Any] = [Counted((_ROWS, _COLUMNS), counts) for _ in range(3)]
     vector: Any = Counted((_COLUMNS,), counts)
     loop.run(numpy, *arrays, vector)
-    for what in ("loads", "stores", "operations", "calls"):
+    for what in ("loads", "stores", "operations", "calls", "functions", "sums"):
         # what is fetched before a loop is no part of its iterations
-        each = getattr(loop.each, what) * _ROWS * _COLUMNS
+        each = getattr(loop if what == "sums" else loop.each, what) * _ROWS * _COLUMNS
         assert each <= counts.get(what, 0) <= each + 1, what
     point = Point(INTERPRETED, {INTERPRETED: name, "dtype": "float64"})
     assert interpreted_action(point).repetitions == _ROWS * _COLUMNS
 
 
 def timing(point: Point, *launches: float) -> Timing:
-    each = _LOOPS[str(point.features[INTERPRETED])].each
-    counts = 1, each.loads, each.stores, each.operations, each.calls
-    us = sum(n * step for n, step in zip(counts, STEP_US.values(), strict=True))
+    counts = _counts(_LOOPS[str(point.features[INTERPRETED])])
+    us = sum(n * step for n, step in zip(counts, (*STEP_US.values(), 1.0), strict=True))
     return Timing(point, tuple(((us * times,),) for times in launches))
 
 
