@@ -402,7 +402,6 @@ SECTION = "python"
 STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us", "function_us")
 """An iteration of a loop, an element fetched and stored, an operator, a call of the array library
 for one number, and what a function of the library does in Python around its loops."""
-FUNCTION = "python.function"
 
 
 def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Missing:
@@ -416,8 +415,8 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
         bill = Bill(machine, SECTION)
         each = sum((count * bill.stated(SECTION, key) for key, count in counts.items()), ZERO)
         if work.functions:
-            each = each + work.functions * sym(FUNCTION)
-            bill.coefficients[FUNCTION] = _of_function(machine)
+            like = SECTION, "call_us"
+            each = each + work.functions * _stated_or_like(bill, (SECTION, STEPS[-1]), like, 4)
         bill.add(work.label, work.iterations * each)
         return bill.total()
     if not machine.section("arrays"):
@@ -427,15 +426,16 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
     return Priced(ZERO, omitted=(lacks,))
 
 
-def _of_function(machine: Machine) -> Quantity:
-    """Return what a function takes around its loops: an estimate, 4 calls, where none is stated."""
+def _stated_or_like(bill: Bill, path: tuple[str, ...], like: tuple[str, ...], times: float) -> Expr:
+    """Return what a profile states, or else an estimate: so many times something like it."""
+    other = bill.machine.quantity(*like)
+    if bill.machine.quantity(*path) is not None or other is None:
+        return bill.stated(*path)
     from costdb.arrays.model import estimated
 
-    stated, call = (machine.quantity(SECTION, key) for key in (STEPS[-1], "call_us"))
-    if stated is None and call is not None:
-        stated = estimated(call.times(exactly(4, "1", "")), ("4", "calls"))
-    assert stated is not None
-    return stated
+    name = ".".join(path).removesuffix("_us")
+    bill.coefficients[name] = estimated(other.times(exactly(times, "1", "")), like)
+    return sym(name)
 
 
 # Python objects that mpi4py sends by pickling them: its lower-case calls.
@@ -475,7 +475,7 @@ def price_pickled_message(work: PickledMessage, machine: Machine) -> Priced | Mi
     MachineError
         The profile's section is malformed.
     """
-    return _price(Steps(ONE, ONE, ONE), work.region, work.objects, machine, work.label)
+    return _price(Steps(ONE, ONE, ONE), work, machine)
 
 
 def price_pickled_collective(work: PickledCollective, machine: Machine) -> Priced | Missing:
@@ -486,8 +486,7 @@ def price_pickled_collective(work: PickledCollective, machine: Machine) -> Price
     MachineError
         The profile's section is malformed.
     """
-    steps = pickled_steps(work.kind, work.ranks)
-    return _price(steps, work.region, work.objects, machine, work.label, work.kind)
+    return _price(pickled_steps(work.kind, work.ranks), work, machine, work.kind)
 
 
 def pickled_steps(kind: CollectiveKind, ranks: Expr) -> Steps:
@@ -520,13 +519,11 @@ def pickled_steps(kind: CollectiveKind, ranks: Expr) -> Steps:
 
 def _price(
     steps: Steps,
-    region: Region,
-    objects: Expr,
+    work: PickledMessage | PickledCollective,
     machine: Machine,
-    label: str,
     kind: CollectiveKind | None = None,
 ) -> Priced | Missing:
-    size = bytes_of(region)
+    size, label = bytes_of(work.region), work.label
     bill = Bill(machine, _PICKLE)
     for what, step, times, amount in (
         ("serialising", "dump", steps.dump, size),
@@ -535,19 +532,22 @@ def _price(
         ("making objects", "load", steps.load, size),
         ("combining", "combine", steps.combine, size),
     ):
-        if times != ZERO:
+        if times != ZERO and not (work.plain and step in ("dump", "load")):
             # no rank waits for a step that is not taken
             taken = conditional(less_equal(times, 0), 0, times)
             bill.charge_step(f"{label}: {what}", taken, (_PICKLE, step), amount)
     # items are serialised and made one by one: half of their cost falls to either side
-    items = objects * (steps.dump + steps.load) / 2
-    if items != ZERO:
-        bill.add(f"{label}: items", items * bill.stated(_PICKLE, "object_us"))
+    pairs = (steps.dump + steps.load) / 2
+    if work.objects != ZERO:
+        bill.add(f"{label}: items", pairs * work.objects * bill.stated(_PICKLE, "object_us"))
+    if work.plain:
+        number = _stated_or_like(bill, (_PICKLE, "number_us"), (_PICKLE, "dump", "call_us"), 1 / 15)
+        bill.add(f"{label}: serialising", pairs * number)
     if kind is not None:
         bill.correct(bill.factor(_PICKLE, "collectives", kind.value))
     bill.correct(bill.factor(_PICKLE, "residual"))
     # a strided array is copied before it is serialised: one of the two copies of a staged message
-    bill.charge_staging(steps.dump / 2, region)
+    bill.charge_staging(steps.dump / 2, work.region)
     bill.within(size, _PICKLE, "bytes", "pickled bytes")
     if bill.absent and not machine.section(_PICKLE):
         return lacking(machine, "prices of pickles")

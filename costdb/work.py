@@ -138,11 +138,15 @@ class PickledMessage:
     objects : Expr
         Python objects that are serialised one by one: the items of a list, say of ``tolist()``,
         or the entries of a dictionary. A bare array, number or text has none besides itself.
+    plain : bool
+        Whether it is Python's alone, a number or a list of such: arrays, and NumPy's numbers, take
+        twenty times as long to serialise.
     """
 
     region: Region
     objects: Expr = ZERO
     label: str = "pickled message"
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,8 @@ class PickledCollective:
         root has (``bcast``), or one piece (``scatter``, ``alltoall``).
     objects : Expr
         As for :class:`PickledMessage`, of that region.
+    plain : bool
+        As there.
     """
 
     kind: CollectiveKind
@@ -171,6 +177,7 @@ class PickledCollective:
     region: Region
     objects: Expr = ZERO
     label: str = "pickled collective"
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,7 @@ def _best(
             is_tried = here.origins[RANKS] != ONE_EACH_CORE
             if unbound == (RANKS,) or is_tried:
                 found_here = _best(whole, proposals, transform, here, worth)
-                once = is_tried and _runs_once(first)  # which is not worth a search
+                once = _runs_once(first)  # which is not worth a search
                 if isinstance(found_here, Judged) or unbound != (RANKS,) or once:
                     return found_here
         if unbound:

@@ -170,7 +170,7 @@ _MOST_ITEMS = 30_000
 _COUNTS = {Effort.QUICK: (12, 6), Effort.FULL: (30, 16)}
 _MESSAGE = ("dump", "transfer", "load")
 _STEPS = ("pickle.dump", "pickle.load", "pickle.combine", "pickle.message")
-ITEMS = "pickle.items"
+ITEMS, NUMBER = "pickle.items", "pickle.number"
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
@@ -182,7 +182,7 @@ def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         f"pickle.{kind}": _sizes(_LARGEST_BYTES // processors, collectives)
         for kind in PICKLED_KINDS
     }
-    sizes[ITEMS] = spread_sizes(8, 8 * _MOST_ITEMS, steps // 2)
+    sizes |= {ITEMS: spread_sizes(8, 8 * _MOST_ITEMS, steps // 2), NUMBER: [8]}
     return [
         Point(name, {"bytes": size, "ranks": processors}, held_out=number % 2 == 1)
         for name, every in sizes.items()
@@ -219,6 +219,8 @@ def _step(operation: str, size: int, communicator: Any) -> tuple[Callable[[], ob
             return lambda: MPI.pickle.loads(pickled), 1
         case "combine":
             return lambda: MPI.SUM(array, array), 1
+        case "number":
+            return lambda: MPI.pickle.loads(MPI.pickle.dumps(1.5)), 1
         case "message":
             return _to_and_fro(array, communicator), 2
         case "items":
@@ -281,6 +283,8 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     predicted = np.array([_composed(timing, found, factors) for timing in tested])
     section: dict[str, Any] = {name: graded_document(step, LIMITS) for name, step in found.items()}
     section["object_us"] = measured(_each_item(timings, found), "us")
+    if (number := _of(timings, NUMBER)[1]).size:
+        section["number_us"] = measured(float(number[0]), "us")
     section["collectives"] = {
         kind: measured(factor, "1", note="measured over composed time")
         for kind, factor in factors.items()

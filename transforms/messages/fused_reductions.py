@@ -51,7 +51,8 @@ from advisor.ir.changes import Names, root_of
 from advisor.ir.functions import names_around
 from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Call, Communicate, Op, Visit, walk
+from advisor.ir.spmd.steps import Call, Communicate, Copy, Op, Visit, walk
+from advisor.numpy_table import dtype_of
 from advisor.source import Span
 from costdb.expr import num
 from costdb.records import dataclass, replace
@@ -214,12 +215,13 @@ def _goes_with(first: _Carrying, second: _Carrying) -> bool:
 
 
 def _at_once(function: SpmdFunction, group: list[_Carrying]) -> ProgramProposal:
-    first, calls = group[0], list[Communicate]()
+    first, calls = group[0], list[Communicate | Copy]()
     for number, step in enumerate(first.steps):
         alike = [one.steps[number] for one in group]
         memory = _together([one.send or one.receive for one in alike], step.span)
         if first.reduces:
-            calls.append(replace(collective(step, step.op, memory, memory), pickled=False))
+            packed = replace(collective(step, step.op, memory, memory), pickled=False)
+            calls += [*_copied(memory), packed, *_copied(memory)]
         else:
             calls.append(step if step.send is None else replace(step, send=memory))
     verb, what = ("reduce", "reduces") if first.reduces else ("send", "sends")
@@ -251,8 +253,16 @@ def _together(payloads: list[Payload | None], span: Span) -> Payload:
         return replace(known[0], parts=tuple(_together([*each], span) for each in held))
     count = num(len(payloads) - len(known))
     for one in known:
-        count = count + (elements(one) if one.kind is PayloadKind.ARRAY else num(1))
+        words = num(1) if one.dtype is None else num(dtype_of(one.dtype).itemsize_bytes) / 8
+        count = count + (elements(one) * words if one.kind is PayloadKind.ARRAY else num(1))
     return payload_of(new_array("together", "float64", (count,), span), span)
+
+
+def _copied(payload: Payload | None) -> tuple[Copy, ...]:
+    """Return the step that brings several payloads into one, or out of it again."""
+    if payload is None or payload.view is None:
+        return ()
+    return (Copy(payload.view, payload.view, payload.span, allocates=True),)
 
 
 # --- fused reductions -----------------------------------------------------------------------------
@@ -370,7 +380,7 @@ def _proposal(
         f"{verb} the {len(run)} numbers at once, as {'a tuple' if moves else 'an array'}",
         "a call for a number is all start-up time, and several take as long as one",
         tuple(run),
-        (call,),
+        (call,) if moves else (*_copied(call.receive), call, *_copied(call.receive)),
         f"none of them depends on another{does}",
         in_place_of(place, written, context) if writable else "NumPy or MPI has no name",
         safe=moves,

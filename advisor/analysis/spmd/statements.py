@@ -265,6 +265,14 @@ def objects(payload: Payload) -> Expr:
     return payload.length + inner
 
 
+def is_plain(payload: Payload) -> bool:
+    """Return whether an object is Python's alone; a number of which nothing is known is."""
+    if payload.kind is PayloadKind.OBJECT:
+        return all(map(is_plain, payload.parts))
+    of_python = payload.dtype in (None, "bool", "int", "float", "complex")
+    return payload.kind is PayloadKind.SCALAR and of_python
+
+
 def kept_copy(region: Region, dtype: str | None, label: str) -> Work:
     """Return the copying of a region to memory of a library's own."""
     known = dtype or ASSUMED_DTYPE
@@ -380,7 +388,8 @@ def _message(step: Communicate) -> Work:
         step.send or step.comes if step.pickled else step.send or step.receive, step
     )
     if step.pickled:
-        return PickledMessage(_pickled_region(payload), objects(payload), step.method)
+        region, plain = _pickled_region(payload), is_plain(payload)
+        return PickledMessage(region, objects(payload), step.method, plain)
     return Message(payload_region(payload), step.method)
 
 
@@ -407,7 +416,8 @@ def _collective(step: Communicate) -> Work:
         if divided and not payload.parts:
             return PickledCollective(kind, ranks, _divided(payload, ranks), num(0), label)
         each = payload.parts[0] if divided else payload
-        return PickledCollective(kind, ranks, _pickled_region(each), objects(each), label)
+        region, plain = _pickled_region(each), is_plain(each)
+        return PickledCollective(kind, ranks, region, objects(each), label, plain)
     kind = _COLLECTIVES[step.op]
     if step.varying:
         kind = _VARYING.get(step.op, kind)

@@ -84,6 +84,7 @@ def pickled_us(point: Point) -> float:
         "dump": dump,
         "load": load,
         "combine": combine,
+        "number": 0.2,
         "message": dump + transfer + load,
         "items": dump + transfer + load + ITEM_US * size / 8,
         "broadcast": dump + sizes + transfer + load,
