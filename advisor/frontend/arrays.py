@@ -73,7 +73,7 @@ from advisor.numpy_table import (
 )
 from advisor.source import Span
 from costdb.expr import ONE, Expr, floor_div, num, to_text
-from costdb.expr.functions import chance
+from costdb.expr.functions import chance, trips
 from costdb.records import IDENTIFIER, dataclass, replace
 
 # What NumPy's functions are given in a kernel, and the values that they make there.
@@ -885,8 +885,10 @@ def _where_true(node: cst.Call, functions: Collection[str], scope: Scope) -> Val
     if not extents or not (flat or name == "argwhere"):
         return None
     dtype = strong(scope.type_of(operand).dtype) if name == "unique" else "int64"
-    # there are as many as the truth of each has, or as hold for the first time
+    # there are as many as the truth of each has, or as hold for the first time; labels are few
     truths = Called(name, (operand,), extents, dtype) if name == "unique" else operand
+    if name == "unique" and not dtype.startswith("float"):
+        scope.counts.setdefault(truths, trips(scope.span(node).start_line))
     count = _masked(operand, truths, scope.span(node), scope).count
     if any(one != truths and known == count for one, known in scope.counts.items()):
         raise NotUnderstood("several lengths in one line that only the data know")
