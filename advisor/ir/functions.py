@@ -210,6 +210,20 @@ class File:
                 return self.origins(node, self.names_of(self.around.get(names.node, self.tree)))
         return []
 
+    def kinds(self, node: ast.expr, names: Names) -> set[str]:
+        """Return the kinds of all that is seen to be bound to a name, in calls and their results.
+
+        A list that is written out is none that grows with the data.
+        """
+        found, pending = set[str](), [(node, names)]
+        for one, around in pending:
+            origins = self.origins(one, around)
+            if not origins and not (isinstance(one, ast.List) and one.elts):
+                found.add(around.kind(one))
+            others = ((value, self.names_of(scope)) for value, scope in origins if value)
+            pending += (other for other in others if other not in pending)
+        return found
+
     def _sites(
         self, node: ast.AST, name: str
     ) -> Iterator[tuple[ast.expr | None, ast.Module | Function]]:

@@ -86,6 +86,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 
+from advisor.ir.changes import path_of
 from advisor.ir.effects import DRAWS, REDUCING
 from advisor.ir.functions import File, file_of, names_around
 from advisor.ir.kernel import Kernel, Proposal
@@ -106,7 +107,7 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, length, reads
-from advisor.ir.waiting import what_waits
+from advisor.ir.waiting import assigned_names, what_waits
 from advisor.source import Span, walked
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
@@ -169,6 +170,8 @@ def _in_block(
         is_taken &= not waits or (
             _is_of_elements(inner) and not any(map(_changes_as_it_goes, parts))
         )
+        lists = _reads_lists(node, file_of(kernel.context.source))
+        is_taken &= not (waits and lists)
         if not is_taken or (waits and _has_independent(inner, kernel, taken)):
             yield from _in_block(inner, kernel, taken)
             continue
@@ -178,7 +181,7 @@ def _in_block(
         loops = {id(part): (replace(part, compiled=way),) for part in parts}
         rest = replaced(kernel.body, dict.fromkeys(loops, ()))
         yield Proposal(
-            _title(node, way),
+            _title(node, way).removesuffix(", or compile it" * lists),
             f"every {each}; {waits or _to_use(node)}",
             first_line(span, kernel.context),
             kernel.with_body(replaced(kernel.body, loops)),
@@ -186,7 +189,7 @@ def _in_block(
             tuple,
             LEAST,
             kernel.with_body(rest),
-            None if waits else (_title(node, Compiled.WAITING), _COMPUTING),
+            None if waits or lists else (_title(node, Compiled.WAITING), _COMPUTING),
         )
 
 
@@ -222,14 +225,45 @@ def _is_taken(
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     if loop.threads is not Threads.NO or any(line in lines for line in taken):
         return False
+    unread = any(type(one) is Unknown for one in walk(loop.body))
+    if _is_of_slices(node) and (unread or _changes_as_it_goes(loop)):
+        return False
     return is_compilable(node, kernel.context.source)
+
+
+def _is_of_slices(node: ast.AST) -> bool:
+    """Return whether a loop has no other in it, and takes slices and no elements of arrays."""
+    parts = list(walked(node))
+    subscripts = [one for one in parts if isinstance(one, ast.Subscript)]
+    loops = sum(isinstance(one, ast.For | ast.While) for one in parts)
+    return bool(subscripts) and loops == 1 and all(map(_slices, subscripts))
+
+
+def _slices(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Slice) for one in walked(node))
+
+
+def _reads_lists(node: ast.For | ast.While, file: File) -> bool:
+    """Return whether a loop goes through lists: a compiler copies what others made, each time."""
+    names = file.names_of(file.scope_at(node.lineno))
+    parts = list(walked(node))
+    used = [one.value for one in parts if isinstance(one, ast.Subscript)]
+    methods = (one for one in parts if isinstance(one, ast.Attribute) and one.attr in _LISTS)
+    through = walked(node.iter) if isinstance(node, ast.For) else ()
+    own = {*assigned_names(node), *(path_of(one.value) for one in methods)}
+    return any(
+        path_of(one) not in own and {"list", "array"} & file.kinds(one, names) == {"list"}
+        for one in (*used, *through)
+        if isinstance(one, ast.Name | ast.Attribute)
+    )
 
 
 def _changes_as_it_goes(loop: Loop) -> bool:
     """Return whether what an iteration does goes by its index, not only how often loops run."""
     body = tuple(walk((loop,)))
     indices = {one.variable for one in body if isinstance(one, Loop)}
-    regions = (read.region for one in body for value in values_of(one) for read in reads(value))
+    regions = [read.region for one in body for value in values_of(one) for read in reads(value)]
+    regions += [one.region for one in body if isinstance(one, Store)]
     parts = (part for region in regions for part in region if not isinstance(part, Point))
     found = [length(part) for part in parts]
     bounds = (one.high - one.low for one in body if isinstance(one, Loop))

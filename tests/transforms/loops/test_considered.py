@@ -202,6 +202,9 @@ NOT_COMPILED = {
     "short array statements that wait": (
         "z = x.copy()\nfor i in range(len(x)):\n    z = z * 0.5 + y\nout[:] = z\n"
     ),
+    "slices from places that iterations compute": (
+        "for i in range(len(x)):\n    k = max(i * i % 7, (i + 3) // 2)\n    out[k::3] = False\n"
+    ),
     "rows that get longer, and wait": (
         "z = np.zeros(len(x))\nfor i in range(len(x)):\n    z[:i] = z[:i] * h + y[:i]\nout[:] = z\n"
     ),
@@ -235,6 +238,16 @@ def test_functions_of_the_file_are_compiled_with_their_loops() -> None:
         assert bool(list(considered(kernel))) == shown
         unread = (type(one) is Unknown for one in walk(kernel.body))
         assert any(unread) != shown
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"), [("sorted(p)", False), ("np.array(sorted(p))", True), ("[1, 2]", True)]
+)
+def test_lists_of_callers_are_not_handed_to_what_is_compiled(made: str, shown: bool) -> None:
+    body = "for k in p:\n    out[0] += x[k] if out[0] < h else y[k]\n"
+    caller = f"\n\ndef g(x, y, p, m, h):\n    q = {made}\n    return f(x, y, q, m, h)\n"
+    (kernel,) = (one for one in read_kernels("a.py", source_of(body) + caller) if one.name == "f")
+    assert bool(list(considered(kernel))) == shown
 
 
 def test_a_compiler_takes_methods_and_draws_and_they_come_to_the_same() -> None:
