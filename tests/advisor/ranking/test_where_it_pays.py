@@ -65,12 +65,13 @@ def test_a_finding_never_contradicts_itself() -> None:
 
 
 FROM_SOME_ON = '''"""Run: mpiexec -n 2 python f.py"""
+import numpy as np
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 {asked}flag = 0.0
 for step in range(100):
-    parts = comm.gather(float(step), root=0)
+    parts = comm.gather(np.float64(step), root=0)
     total = max(parts) if comm.rank == 0 else None
     flag += comm.bcast(total, root=0)
 '''
