@@ -235,8 +235,11 @@ def _is_of_slices(node: ast.AST) -> bool:
     """Return whether a loop has no other in it, and takes slices and no elements of arrays."""
     parts = list(walked(node))
     subscripts = [one for one in parts if isinstance(one, ast.Subscript)]
-    loops = sum(isinstance(one, ast.For | ast.While) for one in parts)
-    return bool(subscripts) and loops == 1 and all(map(_slices, subscripts))
+    return bool(subscripts) and not _is_nest(parts) and all(map(_slices, subscripts))
+
+
+def _is_nest(parts: Collection[ast.AST]) -> bool:
+    return sum(isinstance(one, ast.For | ast.While) for one in parts) > 1
 
 
 def _slices(node: ast.AST) -> bool:
@@ -244,14 +247,14 @@ def _slices(node: ast.AST) -> bool:
 
 
 def _reads_lists(node: ast.For | ast.While, file: File) -> bool:
-    """Return whether a loop goes through lists: a compiler copies what others made, each time."""
+    """Return whether a loop goes once through lists: to copy them for a compiler takes longer."""
     names = file.names_of(file.scope_at(node.lineno))
     parts = list(walked(node))
     used = [one.value for one in parts if isinstance(one, ast.Subscript)]
     methods = (one for one in parts if isinstance(one, ast.Attribute) and one.attr in _LISTS)
     through = walked(node.iter) if isinstance(node, ast.For) else ()
     own = {*assigned_names(node), *(path_of(one.value) for one in methods)}
-    return any(
+    return not _is_nest(parts) and any(
         path_of(one) not in own and {"list", "array"} & file.kinds(one, names) == {"list"}
         for one in (*used, *through)
         if isinstance(one, ast.Name | ast.Attribute)
