@@ -693,10 +693,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield each expression of the table in another way, and names that serve for nothing else."""
     if is_compiled_alone(kernel):
         return
-    plain = list(walk(kernel.body, rewritable=True))
-    # what a statement does besides its calls
-    beside = [part for one in plain for part in within(one) if part.span == one.span]
-    for statement in (*plain, *beside):
+    for statement in walk(kernel.body, rewritable=True):
         if not isinstance(statement, Bind | Store | ScalarBind | Scatter):
             continue
         compared = {
@@ -715,8 +712,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 changed = replace(statement, value=with_part(statement.value, part, other))
                 edits = partial(_edits_of, statement.span, {part: other}, kernel)
                 made: Made = (changed,), kernel, edits
-                named = pattern.others is _multiplied and statement in plain
-                if named and not isinstance(statement, Scatter):
+                if pattern.others is _multiplied and not isinstance(statement, Scatter):
                     made = _named(part, other, statement, kernel) or made
                 body = with_statement(kernel.body, statement, made[0])
                 yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)

@@ -300,20 +300,3 @@ def test_a_matrix_that_stays_in_a_loop_is_factorised_once(line: str) -> None:
     data = {name: array.copy() for name, array in _data(nan=False)[0].items()}
     names["f"](**data, alpha=1.25)
     assert FACTORISED[line] == (len(seen) > 1 and all(np.array_equal(seen[0], o) for o in seen))
-
-
-def test_a_power_beside_a_call_of_the_file_is_multiplied() -> None:
-    source = (
-        "import numpy as np\ndef g(x):\n    y = np.zeros_like(x)\n    y[1:] = x[:-1]\n"
-        "    return y\n\n"
-        "# advise: kernel\n# advise: x: f8[N]\ndef f(x):\n    z = x**3 - g(x)\n    return z\n"
-    )
-    kernel = only_kernel(source)
-    (proposal,) = TRANSFORM.propose(kernel)
-    changed = apply_edits(source, proposal.edits())
-    names: list[dict[str, Any]] = [{}, {}]
-    exec(source, names[0])
-    exec(changed, names[1])
-    given = np.random.default_rng(0).normal(size=9)
-    np.testing.assert_allclose(names[0]["f"](given), names[1]["f"](given), rtol=1e-14)
-    assert "(x * x * x) - g(x)" in changed
