@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.analysis.lower import Unpriced, lower
+from advisor.analysis.lower import lower
 from advisor.analysis.processes import works
 from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
@@ -289,12 +289,6 @@ UNKNOWN = {
         "    v[i] = a[i, i]",
         "    a[i, i] = t",
     ],
-    "an extreme under a condition": [
-        "s = 0.0",
-        "for i in range(N):",
-        "    if v[i] > 3:",
-        "        s = max(s, v[i])",
-    ],
 }
 
 
@@ -302,9 +296,6 @@ UNKNOWN = {
 def test_what_order_matters_for_is_not_read_as_a_reduction(body: list[str]) -> None:
     kernel = accumulating(body)
     assert not any(is_total(statement) for statement in walk(kernel.body))
-    if "max" in body[-1]:
-        with pytest.raises(Unpriced):
-            lower(kernel)
 
 
 def test_extremes_of_elements_are_read_without_a_probability() -> None:
