@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from advisor.ir.spmd.program import Program, ProgramTransform
     from advisor.observed import Seen, SeenMessages
 
-COMPUTED_AGAIN, ELEMENT_BY_ELEMENT = "ADV506", "ADV401"
-"""The rules that tell also of what has no kernel, and so no price."""
-
 PLAIN_GAIN = REPORTED_FROM
 """Predicted speed-up from which on a finding is reported."""
 
@@ -301,17 +298,18 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
 
     About what calls, or loops, compute again, and about what loops do for one after another.
     """
-    rules = _rules(COMPUTED_AGAIN, options), _rules(ELEMENT_BY_ELEMENT, options)
+    from advisor.ranking.told import AGAIN, BY_ELEMENT, RAISING
+
+    rules = _rules(AGAIN, options), _rules(BY_ELEMENT, options)
     if not any(rules):
         return
     from advisor.ir.one_by_one import one_by_one
     from advisor.ir.same_calls import same_in_calls
     from advisor.ranking.findings import finding_of_one, finding_of_repeated
-    from advisor.ranking.told import RAISING
     from costdb.machines import load_machine
 
     about = read.path, read.source, load_machine(options.machine or "")
-    told = {f.span.start_line for f in others.findings if f.code == COMPUTED_AGAIN}
+    told = {f.span.start_line for f in others.findings if f.code == AGAIN}
     gaps = {part.line for part in others.coverage.not_understood}
     priced = {place for one in read.kernels for place, _ in one.context.written}
     lines = split_lines(read.source)

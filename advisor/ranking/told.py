@@ -21,6 +21,7 @@ from advisor.source import walked
 from costdb.records import replace
 
 AGAIN, BY_ELEMENT = "ADV506", "ADV401"
+"""The rules that tell also of what has no kernel, and so no price."""
 _LISTS = "ADV508"
 RAISING = frozenset({BY_ELEMENT, "ADV504", "ADV505", _LISTS})
 """The rules that have another remedy for the same loop."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from advisor.finding import MODULE
 from advisor.ir.kernel import lines_of
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
@@ -376,17 +377,27 @@ CLOCKS = frozenset(
 )
 
 
-def reads_clock(node: ast.AST, program: Program) -> bool:
-    """Return whether some code reads a clock: what it does it may measure."""
+def timed(program: Program) -> frozenset[str]:
+    """Return the names of functions that read a clock, and of the module if that does."""
     tree = tree_of(program.context.source)
     made = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
-    timed = {one.name for one in made if not CLOCKS.isdisjoint(_called_in(one))}
-    return not _called_in(node).isdisjoint(CLOCKS | timed)
+    own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    found = {one.name for one in made if CLOCKS & _asked_in([one])}
+    return frozenset(found | ({MODULE} if CLOCKS & _asked_in(own) else set()))
 
 
-def _called_in(node: ast.AST) -> set[str]:
-    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
-    return {getattr(one, "attr", getattr(one, "id", "")) for one in calls}
+def reads_clock(node: ast.AST, program: Program) -> bool:
+    """Return whether some code reads a clock, or calls what does: it may measure what it does."""
+    return not _asked_in([node]).isdisjoint(CLOCKS | timed(program))
+
+
+def _asked_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return what some code calls, and all attributes; a variable may be called as a clock is."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    called = {
+        one.func.id for one in parts if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+    }
+    return called | {one.attr for one in parts if isinstance(one, ast.Attribute)}
 
 
 def named_in(nodes: Iterable[ast.AST]) -> set[str]:

@@ -38,19 +38,17 @@ ranks stays. It is unsafe because files and processes that the source does not s
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.finding import MODULE
 from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num
-from transforms.kit.names import CLOCKS, is_simple, meet_otherwise, named_in, suite_of, words
+from transforms.kit.names import is_simple, meet_otherwise, suite_of, timed, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import on_all_ranks, same_communicator
-from transforms.kit.rewrite import tree_of, without_statement
+from transforms.kit.rewrite import without_statement
 
 _FROM_OTHERS = frozenset(
     {Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER, Op.SENDRECV}
@@ -65,10 +63,10 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     context = program.context
     if meet_otherwise(program):
         return
-    timed = _timed(program)
+    measured = timed(program)
     for function in program.functions:
         gone: set[Span] = set()
-        if function.name.rpartition(".")[2] in timed:
+        if function.name.rpartition(".")[2] in measured:
             continue
         for visit, step in function.operations():
             if step.op is not Op.BARRIER or not visit.loops or not is_simple(step, program):
@@ -76,7 +74,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             loop = visit.loops[-1]
             other = _other(loop, step, gone)
             names = words(context.text(suite_of(loop.span, program)).replace(".", " "))
-            if other is None or names & {"print", *timed}:
+            if other is None or names & {"print", *measured}:
                 continue
             if on_all_ranks(function.visits(), visit):
                 gone.add(step.span)
@@ -93,18 +91,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                     " lets ranks meet by anything else",
                     partial(without_statement, step.statement, context),
                 )
-
-
-def _timed(program: Program) -> frozenset[str]:
-    """Return the names of functions that read a clock."""
-    found: set[str] = set()
-    tree = tree_of(program.context.source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            found |= {node.name} if CLOCKS & named_in([node]) else set()
-    own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
-    own = [one for one in own if not isinstance(one, ast.Import | ast.ImportFrom)]
-    return frozenset(found | ({MODULE} if CLOCKS & named_in(own) else set()))
 
 
 def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | None:
