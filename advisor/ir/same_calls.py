@@ -147,6 +147,10 @@ class _Reader:
             under = (computed_alike(part, names, lost) for part in _now_and_then(body))
             seldom = (one for each in under for one in each)
             yield from self._told(loop, names, filter(is_work, seldom), body)
+            inside = {part for one in found for part in walked(one)}
+            turns = settled_in_turn(body, names, Changes(), lost)
+            each = {one: turning for one, turning in turns if turning and one not in inside}
+            yield from self._told(loop, names, each, body, each)
         states: dict[ast.FunctionDef, _State] = {}
         pending = list(self._reached((*repeated, *rest), names, lost, {}))
         for _ in range(_MOST_CALLS):
@@ -171,7 +175,8 @@ class _Reader:
             for one, turning in settled_in_turn(node.body, own, differing):
                 if one not in within:
                     each[one] = turning
-            yield from self._told(loop, own, (*moved, *_flat(values), *each), node.body, each)
+            found = (*moved, *_flat(values), *each)
+            yield from self._told(loop, own, found, node.body, each, calls=True)
 
     def _differs(self, node: ast.FunctionDef, others: Changes) -> bool:
         """Return whether a function may read something that differs from call to call."""
@@ -275,6 +280,7 @@ class _Reader:
         each: Mapping[ast.AST, frozenset[str]] | None = None,
         *,
         own: bool = False,
+        calls: bool = False,
     ) -> Iterator[Again]:
         """Yield what takes as much as anything else there."""
         most = max((self.order(one, names) for one in body), default=0)
@@ -295,7 +301,6 @@ class _Reader:
         if texts:
             where, turning = self.file.name_of(names.node), frozenset[str]()
             turning = turning.union(*((each or {}).get(one, ()) for one in kept))
-            calls = each is not None
             line = getattr(loop, "lineno", 0)
             yield Again(where, tuple(kept), tuple(texts), line, calls, own, turning)
 

@@ -10,6 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from advisor.ir.changes import (
     OWN,
@@ -170,52 +171,79 @@ def _outermost(found: Iterable[ast.expr], taken: Collection[ast.AST] = ()) -> It
 
 
 def computed_alike(
-    node: ast.stmt, names: Names, lost: Lost, other: Collection[str] = ()
+    node: ast.stmt,
+    names: Names,
+    lost: Lost,
+    other: Collection[str] = (),
+    taken: Collection[ast.AST] = (),
 ) -> Iterator[ast.expr]:
     """Yield what a statement surely computes alike each time, where some names are others."""
     found = (one for one, sure in _surely(node, names) if sure and not lost.has(one))
-    yield from _outermost(one for one in found if {*names_in(one)}.isdisjoint(other))
+    yield from _outermost((one for one in found if {*names_in(one)}.isdisjoint(other)), taken)
 
 
 def settled_in_turn(
-    body: Sequence[ast.stmt], names: Names, others: Changes
+    body: Sequence[ast.stmt], names: Names, others: Changes, around: Lost | None = None
 ) -> Iterator[tuple[ast.expr, frozenset[str]]]:
-    """Yield values that a function computes alike in each call, and for each of which names.
+    """Yield values that come to the same each time that a block runs, and for each of which names.
 
-    Its own names are new in each: what binds one further down changes nothing. Loops go through
-    the same if what they go through is the same.
+    Loops go through the same if what they go through is the same, and what they bind once and
+    only compute from that is the same in turn.
 
     Parameters
     ----------
     body : sequence of ast.stmt
-        Of the function.
+        Of a function, whose names are new in each call: what binds one further down changes
+        nothing. Or of a loop.
     names : Names
     others : Changes
         What is another thing in each call.
+    around : Lost or None
+        Of a loop what it changes.
     """
     changes, before = names.changes(body), set[str]()
-    for part in _certain(body):
-        own = {*assigned_names(part)} if isinstance(part, Loop) else set()
-        turns = [
-            pair
-            for one in walked(part)
-            if isinstance(one, ast.For)
-            for pair in turned(one.target, one.iter)
-        ]
-        turning = {
-            name
-            for target, given in turns
-            if names.only(given) and names.kind(given) != "function"
-            for name in assigned_names(target)
-            if names.stored[name] == 1
-        }
-        lost, other = names.lost(replace(changes, bound=before | own - turning), others), turning
-        for target, given in turns:
-            if not lost.has(given) and other.isdisjoint(names_in(given)):
-                other = other - {*assigned_names(target)}
-        for one in computed_alike(part, names, lost, other):
-            yield one, frozenset(turning & {*names_in(one)})
+    # what follows a break is computed in every iteration but the last
+    for part in _certain(body, ast.Continue) if around else _certain(body):
+        turns = list(_turns(part, names)) if isinstance(part, Loop) else []
+        turning = {name for target, _, _ in turns for name in assigned_names(target)}
+        if around:
+            bound = around.changes.bound - turning
+        else:
+            own = {*assigned_names(part)} if isinstance(part, Loop) else set()
+            bound = before | own - turning
+        lost = names.lost(replace(around.changes if around else changes, bound=bound), others)
+        each = dict[str, frozenset[str]]()
+        taken = set[ast.AST]()
+        for target, given, loops in turns:
+            inner, bound = {*names_in(given)} & turning, {*assigned_names(target)}
+            if lost.has(given) or not inner <= each.keys():
+                continue
+            of = frozenset().union(*map(each.__getitem__, inner))
+            each.update((name, of | {name} if loops else of) for name in bound)
+            groups = [names.groups.get(name, frozenset({name})) for name in bound]
+            if not loops and not any(_escapes(group, [part], names) for group in groups):
+                taken.update(walked(given))
+                yield given, of
+        for one in computed_alike(part, names, lost, turning - each.keys(), taken):
+            yield one, frozenset().union(*(each[name] for name in turning & {*names_in(one)}))
         before.update(assigned_names(part))
+
+
+def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
+    """Yield what loops in a loop bind once, from what, and whether to one after another of it."""
+    if isinstance(loop, ast.For):
+        for target, given in turned(loop.target, loop.iter):
+            known = names.only(given) and names.kind(given) != "function"
+            if known and all(names.stored[name] == 1 for name in assigned_names(target)):
+                yield target, given, True
+    for part in _certain(loop.body):
+        match part:
+            case ast.For() | ast.While():
+                yield from _turns(part, names)
+            case ast.Assign([ast.Name(name) as target], value) if names.stored[name] == 1:
+                first = min(one.lineno for one in names.nodes if getattr(one, "id", "") == name)
+                if names.only(value) and first == part.lineno:
+                    yield target, value, False
 
 
 def _same(
@@ -467,7 +495,7 @@ def _kept(
     return kept
 
 
-def _certain(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+def _certain(body: Sequence[ast.stmt], leaving: Any = LEAVING) -> list[ast.stmt]:
     """Return the statements of a block that surely run where it does."""
-    ends = (at for at, one in enumerate(body) if any(isinstance(p, LEAVING) for p in walked(one)))
+    ends = (at for at, one in enumerate(body) if any(isinstance(p, leaving) for p in walked(one)))
     return list(body[: next(ends, len(body)) + 1])
