@@ -199,6 +199,8 @@ class Names:
         Functions in it.
     first : str
         Its first parameter, where nothing binds that again.
+    binding : dict of str to list of ast.AST
+        Where names are bound.
     values : dict of ast.AST to ast.expr
         What is bound to names and attributes, one by one.
     once : dict of str to ast.expr
@@ -215,6 +217,10 @@ class Names:
         given = walked(node.args) if isinstance(node, Function) else ()
         names = [one.arg for one in given if isinstance(one, ast.arg)]
         self.parameters = frozenset(names)
+        self.binding: dict[str, list[ast.AST]] = {}
+        for one in self.nodes:
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
+                self.binding.setdefault(one.id, []).append(one)
         self.values: dict[ast.AST, ast.expr] = {
             target: value
             for one in self.nodes
@@ -651,7 +657,8 @@ class Names:
         while pending:
             path, other = pending.pop()
             found.add(path)
-            inner = [one for one in parts if one.startswith(f"{path}.") and path == other]
+            whole = f"{path}." if path == other else None
+            inner = [one for one in parts if whole and one.startswith(whole)]
             for group in (self.groups.get(one, frozenset()) for one in (other, *inner)):
                 if group not in spread:
                     spread.add(group)
@@ -715,7 +722,8 @@ class Names:
         if self.kind(into) == "array":
             return True
         name = into.id if isinstance(into, ast.Name) else ""
-        made = [value for one, value in self.values.items() if binds(one, name)]
+        bound = self.binding.get(name, ())
+        made = [self.values[one] for one in bound if one in self.values]
         return 0 < len(made) == self.stored[name] and all(
             self.kind(one) in (("array", "") if isinstance(one, ast.BinOp) else ("array",))
             for one in made
@@ -778,11 +786,6 @@ def _each(target: ast.expr) -> Iterator[ast.expr]:
             yield from _each(one)
     else:
         yield part
-
-
-def binds(node: ast.AST, name: str) -> bool:
-    """Return whether a node is a name that is bound there."""
-    return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
 
 
 def _given(call: ast.Call) -> Iterator[ast.expr]:

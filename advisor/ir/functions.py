@@ -13,7 +13,6 @@ from advisor.ir.changes import (
     Done,
     Function,
     Names,
-    binds,
     heads_of,
     is_opaque,
     path_of,
@@ -201,7 +200,7 @@ class File:
             case ast.Name(name) if name in names.bound or names.node is self.tree:
                 if name in self._declared:
                     return []
-                bound = [part for part in names.nodes if binds(part, name)]
+                bound = names.binding.get(name, ())
                 found = [(names.values.get(part), names.node) for part in bound]
                 if name not in names.parameters:
                     return found

@@ -438,7 +438,11 @@ def _of_block(
 ) -> Iterator[tuple[ast.stmt, Same]]:
     """Yield what stands more than once in a block and is the same, and from which statement on."""
     known, ended = dict[str, _Uses](), list[_Uses]()
-    for one in body:
+    computed = [list(_computed(one, names)) for one in body]
+    times = Counter(ast.unparse(part) for parts in computed for part, _ in parts)
+    if all(count < 2 for count in times.values()):
+        return
+    for one, parts in zip(body, computed, strict=True):
         lost, compound = names.lost(names.changes([one])), hasattr(one, "body")
         if compound and (is_opaque(one) or not isinstance(one, Loop | ast.If)):
             ended += known.values()
@@ -449,18 +453,12 @@ def _of_block(
         # what it calls may change what it computes with
         calls = (part for part in walked(one) if isinstance(part, ast.Call | ast.NamedExpr))
         during = lost if compound else names.lost(names.changes(calls))
-        parts = list(_parts(one, names))
         bound = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
-        if isinstance(one, ast.Assign) and isinstance(bound, ast.Name):
-            parts.insert(0, (one.value, True))
-        for inner in walked(one) if compound else ():
-            if isinstance(inner, ast.stmt) and inner is not one:
-                parts += _parts(inner, names, sure=False)
         for part, sure in parts:
-            if part in taken or not isinstance(part, COMPUTING) or not names.only(part):
-                continue
             text, gone = ast.unparse(part), during.has(part)
             whole = isinstance(one, ast.Assign) and part is one.value
+            if part in taken or times[text] < 2:
+                continue
             if text in known and not (gone or (whole and isinstance(bound, ast.Name))):
                 uses = known[text]
                 uses.places.append(part)
@@ -479,6 +477,17 @@ def _of_block(
         if not all(any(part in other for other in inside) for part in uses.places):
             places, changed = [tuple(uses.places)], names.changes(uses.changed)
             yield uses.start, _same(places, changed, names, repeats=False, name=uses.name)
+
+
+def _computed(one: ast.stmt, names: Names) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield what a statement of a block computes, and whether it surely does."""
+    match one:
+        case ast.Assign([ast.Name()], value) if isinstance(value, COMPUTING) and names.only(value):
+            yield value, True
+    yield from _parts(one, names)
+    for inner in walked(one) if isinstance(one, Loop | ast.If) else ():
+        if isinstance(inner, ast.stmt) and inner is not one:
+            yield from _parts(inner, names, sure=False)
 
 
 def _kept(

@@ -62,6 +62,7 @@ class _Written(ast.NodeTransformer):
         self.loops: dict[int, list[int]] = {}
         self.parts: dict[tuple[int, int, int, int], int] = {}
         self.each = [again.each for again in found]
+        self.around: list[str] = []
         self.firsts = {_place(again.found[0]) for again in found if not again.line}
         self.blocks = {number for number, again in enumerate(found) if not again.line}
         for number, again in enumerate(found):
@@ -70,13 +71,19 @@ class _Written(ast.NodeTransformer):
                 self.parts[_place(one)] = number
 
     def visit(self, node: ast.AST) -> Any:
+        turns = isinstance(node, ast.For)
+        names = (
+            [one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)] if turns else []
+        )
+        self.around += names
         made = super().generic_visit(node)
+        del self.around[len(self.around) - len(names) :]
         number = self.parts.get(_place(node))
         if number is not None and isinstance(node, ast.expr):
             line = 0 if number in self.blocks else node.lineno
             text = f"{line}: {ast.unparse(node)}"
-            used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-            turning = [ast.Name(one, ast.Load()) for one in sorted(self.each[number] & used)]
+            turned = self.each[number] & {*self.around}
+            turning = [ast.Name(one, ast.Load()) for one in sorted(turned)]
             noted = "first" if _place(node) in self.firsts else "note"
             return _call(noted, ast.Constant(number), ast.Constant(text), made, *turning)
         if number is not None and isinstance(node, ast.Assign):

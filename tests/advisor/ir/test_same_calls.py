@@ -307,6 +307,26 @@ OWN = [
     "step = 0.0\nwhile step < 2.0:\n    step += 1.0 + 0.0 * np.hypot({0}[0], k)\n    {1}[0] = step",
 ]
 
+TURNS = [
+    *DONE,
+    "for j in range(3):\n    total += np.sum(np.exp({0} * j) * total)",
+    "for one in {0}:\n    wide = np.exp({1} * one)\n    total += np.sum(wide * total)",
+    "for one in {0}:\n    near = {1} - one\n    far = np.exp(near) * total\n"
+    "    total += np.sum(far)",
+    "for j in range(3):\n    made = np.exp({0} * j)\n    made[0] = total\n    total += made.sum()",
+    "for j in range(3):\n    row = np.exp({0} * j)\n    out.append(row)\n    out[-1][0] = k",
+    "for j in range(3):\n    if total > 9.0:\n        break\n    total += np.sum(np.exp({0} * j))",
+    "for j in range(k):\n    total += np.sum(np.exp({0} * j)) * total",
+    "for i in range(3):\n    i = i + k\n    total += np.sum(np.exp({0} * i))",
+    "for j in range(3):\n    if j:\n        total += np.sum(np.exp(last * j))\n    last = {0} * j",
+    "if total > 50.0:\n    break\nfor j in range(3):\n    total += np.sum(np.exp({0} * j) * k)",
+    "if k == 1:\n    continue\nfor j in range(3):\n    total += np.sum(np.exp({0} * j) * k)",
+    "for i in range(2):\n    for j in range(3):\n        total += np.sum(np.exp({0} * j) * i)",
+    "for i in range(2):\n    base = np.exp({0} * i)\n    for j in range(3):\n"
+    "        total += np.sum(np.cumsum(base + j) * total)",
+    "for j in range(3):\n    part = np.exp({0} * j)\n    total += np.sum(np.cumsum({1} * part))",
+]
+
 
 def drawn(number: int, done: list[str] = DONE) -> str:
     """Return a program that calls, changes and renames what it computes with."""
@@ -327,7 +347,7 @@ def drawn(number: int, done: list[str] = DONE) -> str:
     return program(body).replace("def run():", helpers + "def run():")
 
 
-@pytest.mark.parametrize(("done", "least"), [(DONE, 45), (OWN, 130)])
+@pytest.mark.parametrize(("done", "least"), [(DONE, 45), (OWN, 130), (TURNS, 100)])
 def test_of_drawn_programs_nothing_else_is_told(done: list[str], least: int) -> None:
     told = 0
     for number in range(200):
