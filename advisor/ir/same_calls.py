@@ -149,8 +149,8 @@ class _Reader:
             yield from self._told(loop, names, filter(is_work, seldom), body)
             inside = {part for one in found for part in walked(one)}
             turns = settled_in_turn(body, names, Changes(), lost)
-            each = {one: turning for one, turning in turns if turning and one not in inside}
-            yield from self._told(loop, names, each, body, each)
+            tables = {one: turning for one, turning in turns if turning and one not in inside}
+            yield from self._told(loop, names, tables, body, tables)
         states: dict[ast.FunctionDef, _State] = {}
         pending = list(self._reached((*repeated, *rest), names, lost, {}))
         for _ in range(_MOST_CALLS):
@@ -170,13 +170,13 @@ class _Reader:
                 # of calls that are all alike the result is told, if somebody wants that
                 continue
             moved, values, _ = self._settled(node, state)
-            own, each = self.file.names_of(node), dict[ast.AST, frozenset[str]]()
+            own, each = self.file.names_of(node), dict[ast.expr, frozenset[str]]()
             within = {part for one in (*moved, *_flat(values)) for part in walked(one)}
             for one, turning in settled_in_turn(node.body, own, differing):
                 if one not in within:
                     each[one] = turning
-            found = (*moved, *_flat(values), *each)
-            yield from self._told(loop, own, found, node.body, each, calls=True)
+            alike = (*moved, *_flat(values), *each)
+            yield from self._told(loop, own, alike, node.body, each, calls=True)
 
     def _differs(self, node: ast.FunctionDef, others: Changes) -> bool:
         """Return whether a function may read something that differs from call to call."""
@@ -277,7 +277,7 @@ class _Reader:
         names: Names,
         found: Iterable[ast.AST],
         body: Sequence[ast.stmt],
-        each: Mapping[ast.AST, frozenset[str]] | None = None,
+        each: Mapping[Any, frozenset[str]] | None = None,
         *,
         own: bool = False,
         calls: bool = False,

@@ -206,26 +206,23 @@ def settled_in_turn(
     for part in _certain(body, ast.Continue) if around else _certain(body):
         turns = list(_turns(part, names)) if isinstance(part, Loop) else []
         turning = {name for target, _, _ in turns for name in assigned_names(target)}
-        if around:
-            bound = around.changes.bound - turning
-        else:
-            own = {*assigned_names(part)} if isinstance(part, Loop) else set()
-            bound = before | own - turning
-        lost = names.lost(replace(around.changes if around else changes, bound=bound), others)
-        each = dict[str, frozenset[str]]()
-        taken = set[ast.AST]()
+        own = {*assigned_names(part)} if isinstance(part, Loop) else set()
+        bound = around.changes.bound if around else before | own
+        found = replace(around.changes if around else changes, bound=bound - turning)
+        lost, each, taken = names.lost(found, others), dict[str, frozenset[str]](), set[ast.AST]()
         for target, given, loops in turns:
-            inner, bound = {*names_in(given)} & turning, {*assigned_names(target)}
+            inner = {*names_in(given)} & turning
             if lost.has(given) or not inner <= each.keys():
                 continue
-            of = frozenset().union(*map(each.__getitem__, inner))
-            each.update((name, of | {name} if loops else of) for name in bound)
-            groups = [names.groups.get(name, frozenset({name})) for name in bound]
+            of = frozenset[str]().union(*map(each.__getitem__, inner))
+            made = [*assigned_names(target)]
+            each.update((name, of | {name} if loops else of) for name in made)
+            groups = [names.groups.get(name, frozenset({name})) for name in made]
             if not loops and not any(_escapes(group, [part], names) for group in groups):
                 taken.update(walked(given))
                 yield given, of
         for one in computed_alike(part, names, lost, turning - each.keys(), taken):
-            yield one, frozenset().union(*(each[name] for name in turning & {*names_in(one)}))
+            yield one, frozenset[str]().union(*(each[n] for n in turning & {*names_in(one)}))
         before.update(assigned_names(part))
 
 
@@ -241,8 +238,8 @@ def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, ast.expr, bool]
             case ast.For() | ast.While():
                 yield from _turns(part, names)
             case ast.Assign([ast.Name(name) as target], value) if names.stored[name] == 1:
-                first = min(one.lineno for one in names.nodes if getattr(one, "id", "") == name)
-                if names.only(value) and first == part.lineno:
+                uses = (one for one in names.nodes if isinstance(one, ast.Name) and one.id == name)
+                if names.only(value) and min(one.lineno for one in uses) == part.lineno:
                     yield target, value, False
 
 
