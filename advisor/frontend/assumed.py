@@ -410,6 +410,7 @@ class _Uses(Calls):
         self._line, self._results = 0, list[tuple[Key, Part]]()
         for one in self.given.keys() & {*file.parameters.get(self._name, ())} - dropped:
             part, known = self.given[one], file.about(self._name, one)
+            part.other = (self._name, one) in file.mixed
             if not known.other:
                 part.least, part.most, part.number = known.least, known.most, known.number
         self._turns: dict[str, Part] = {}

@@ -308,6 +308,9 @@ class Calls(Parts):
                 made = Part(number=True)
                 self.rules.one_of((made, self.array(self.part(value))), _ALIKE)
                 return made
+            case ast.Constant() | ast.Call(ast.Name("len")):
+                self.part(shape)
+                return self.number(rank=1)
         made, part = Part(number=True, array=True), self.part(shape)
         if not part.other:
             self.rules.filled(made, part)

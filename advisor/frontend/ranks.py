@@ -364,12 +364,15 @@ class Told:
         Attributes of its parameters that a function reads, also in what it calls.
     settled : frozenset of str
         Attributes that are bound where an object is made, and nowhere else.
+    mixed : set of (str, str)
+        Parameters that calls give several ranks: what holds for one may not for another.
     """
 
     parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: dict[Key, Part] = field(default_factory=dict)
     read: Mapping[str, frozenset[str]] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
+    mixed: set[Key] = field(default_factory=set)
     _told: dict[Key, list[Part]] = field(default_factory=dict)
 
     def tell(self, key: Key, part: Part) -> None:
@@ -385,7 +388,10 @@ class Told:
             held = key[1].startswith(".")
             sure = [one.least for one in parts if one.least == one.most and not one.chosen]
             likely = sure or [one.least for one in parts if chosen or not one.chosen]
-            if not any(one.other for one in parts):
+            if not held and len({*sure}) > 1 and key[1] in self.parameters.get(key[0], ()):
+                self.known[key] = Part(other=True)
+                self.mixed.add(key)
+            elif not any(one.other for one in parts):
                 self.known[key] = Part(
                     (max if held else min)(likely, default=0),
                     max(sure, default=MOST),

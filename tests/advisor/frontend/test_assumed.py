@@ -670,6 +670,21 @@ def test_what_calls_give_has_at_least_its_rank(calls: list[str], rank: int) -> N
     assert "width" not in arrays
 
 
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        (["np.ones(50)", "np.ones(60)"], True),
+        (["np.ones(50)", "np.ones((40, 3))"], False),
+        (["np.ones(50)", "0.5 * np.ones((40, 3)).sum()"], False),
+        (["np.arange(6.0)", "np.arange(6.0).reshape(3, 2)"], False),
+    ],
+)
+def test_of_what_calls_give_several_ranks_nothing_is_assumed(calls: list[str], told: bool) -> None:
+    head = ["import numpy as np", "def total(x):", "    s = 0.0", "    for i in range(len(x)):"]
+    body = ["        s += x[i] * x[i]", "    return s", *(f"print(total({one}))" for one in calls)]
+    assert bool(checked("\n".join([*head, *body, ""])).findings) is told
+
+
 PASSED_ON = {
     # what the callee does shows that these are numbers, of so many dimensions
     "rows": """
