@@ -378,12 +378,22 @@ CLOCKS = frozenset(
 
 
 def timed(program: Program) -> frozenset[str]:
-    """Return the names of functions that read a clock, and of the module if that does."""
-    tree = tree_of(program.context.source)
+    """Return the names of functions that read a clock, and of the module if that does.
+
+    And other names that the file has for clocks.
+    """
+    tree, named = tree_of(program.context.source), set[str]()
+    for one in ast.walk(tree):
+        match one:
+            case ast.alias(name, str(other)) if name in CLOCKS - {"time"}:
+                named.add(other)
+            case ast.Assign([ast.Name(other)], ast.Attribute(attr=name)) if name in CLOCKS:
+                named.add(other)
     made = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
     own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
-    found = {one.name for one in made if CLOCKS & _asked_in([one])}
-    return frozenset(found | ({MODULE} if CLOCKS & _asked_in(own) else set()))
+    asked = CLOCKS | named
+    found = named | {one.name for one in made if asked & _asked_in([one])}
+    return frozenset(found | ({MODULE} if asked & _asked_in(own) else set()))
 
 
 def reads_clock(node: ast.AST, program: Program) -> bool:
