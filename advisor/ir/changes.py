@@ -603,9 +603,9 @@ class Names:
                 into = made.bound if path in self.named else made.wholly
                 into |= {path} if path else self.roots(value)
             case ast.Subscript(value) if stored:
-                made.elements |= self.roots(_whole(value))
+                made.elements |= self.roots(whole_of(value))
             case ast.AugAssign(target):
-                made.elements |= self.roots(_whole(target))
+                made.elements |= self.roots(whole_of(target))
             case ast.Call() if (known := self.known(one)) and not known[0].computes:
                 done, passed = known
                 made.wholly |= self._passed(done.changes.wholly, passed)
@@ -635,7 +635,7 @@ class Names:
         if deed is Deed.WRITES:
             made.elements |= self.roots_of(_given(call))
         elif isinstance(func, ast.Attribute) and deed in (Deed.CHANGES, Deed.DRAWS):
-            made.wholly |= self.roots(_whole(func.value))
+            made.wholly |= self.roots(whole_of(func.value))
         elif deed is Deed.SENDS:
             # objects are sent as copies
             named = ast.unparse(func).rpartition(".")[2]
@@ -799,9 +799,9 @@ def _arguments(call: ast.Call) -> tuple[ast.expr, ...]:
     return (*call.args, *(one.value for one in call.keywords))
 
 
-def _whole(node: ast.expr) -> ast.expr:
+def whole_of(node: ast.expr) -> ast.expr:
     """Return what an element is taken from."""
-    return _whole(node.value) if isinstance(node, ast.Subscript) else node
+    return whole_of(node.value) if isinstance(node, ast.Subscript) else node
 
 
 def path_of(node: ast.AST) -> str:

@@ -21,6 +21,7 @@ from advisor.ir.changes import (
     is_opaque,
     path_of,
     root_of,
+    whole_of,
 )
 from advisor.ir.effects import ALIKE, MAKING, PURE, THROUGH
 from advisor.ir.functions import File, file_of
@@ -329,7 +330,11 @@ class _Reader:
                     given = [*args, *([func.value] if isinstance(func, ast.Attribute) else [])]
                     quick = name in MAKING or name in _VIEWS or name in PURE - THROUGH
                     arrays = (self.is_array(part, names) for part in (one, *given))
-                    summed = full.startswith("numpy.") and name in REDUCTIONS
+                    # nobody asks a number for its sum
+                    rows = (
+                        not full and self.is_array(whole_of(given[-1]), names) if given else False
+                    )
+                    summed = name in REDUCTIONS and (full.startswith("numpy.") or rows)
                     return name in ALIKE or summed or (not quick and any(arrays))
                 case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                     return self.order(one, names) > 0

@@ -210,37 +210,63 @@ def settled_in_turn(
         bound = around.changes.bound if around else before | own
         found = replace(around.changes if around else changes, bound=bound - turning)
         lost, each, taken = names.lost(found, others), dict[str, frozenset[str]](), set[ast.AST]()
-        for target, given, loops in turns:
-            inner = {*names_in(given)} & turning
-            if lost.has(given) or not inner <= each.keys():
+        for target, ends, loops in turns:
+            same = [one for one in ends if not lost.has(one)]
+            inside = [{*names_in(one)} & turning for one in same]
+            inner = next((one for one in inside if one <= each.keys()), None)
+            if inner is None:
                 continue
             of = frozenset[str]().union(*map(each.__getitem__, inner))
             made = [*assigned_names(target)]
             each.update((name, of | {name} if loops else of) for name in made)
             groups = [names.groups.get(name, frozenset({name})) for name in made]
             if not loops and not any(_escapes(group, [part], names) for group in groups):
-                taken.update(walked(given))
-                yield given, of
+                taken.update(walked(ends[0]))
+                yield ends[0], of
         for one in computed_alike(part, names, lost, turning - each.keys(), taken):
             yield one, frozenset[str]().union(*(each[n] for n in turning & {*names_in(one)}))
         before.update(assigned_names(part))
 
 
-def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
-    """Yield what loops in a loop bind once, from what, and whether to one after another of it."""
+def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, Sequence[ast.expr], bool]]:
+    """Yield what loops in a loop bind once, from what, and whether to one after another of it.
+
+    It is the same in turn if any of these is the same.
+    """
+    inside = list(walked(loop))
     if isinstance(loop, ast.For):
-        for target, given in turned(loop.target, loop.iter):
-            known = names.only(given) and names.kind(given) != "function"
-            if known and all(names.stored[name] == 1 for name in assigned_names(target)):
-                yield target, given, True
+        pairs = [
+            (target, given)
+            for target, given in turned(loop.target, loop.iter)
+            if names.only(given) and names.kind(given) != "function"
+        ]
+        for target, given in pairs:
+            if all(_times(name, inside) == 1 for name in assigned_names(target)):
+                yield target, _ends(given), True
     for part in _certain(loop.body):
         match part:
             case ast.For() | ast.While():
                 yield from _turns(part, names)
-            case ast.Assign([ast.Name(name) as target], value) if names.stored[name] == 1:
-                uses = (one for one in names.nodes if isinstance(one, ast.Name) and one.id == name)
+            case ast.Assign([ast.Name(name) as target], value) if _times(name, inside) == 1:
+                uses = (one for one in inside if isinstance(one, ast.Name) and one.id == name)
                 if names.only(value) and min(one.lineno for one in uses) == part.lineno:
-                    yield target, value, False
+                    yield target, [value], False
+
+
+def _times(name: str, nodes: Iterable[ast.AST]) -> int:
+    """Return how often a name is bound."""
+    found = (one for one in nodes if isinstance(one, ast.Name) and one.id == name)
+    return sum(not isinstance(one.ctx, ast.Load) for one in found)
+
+
+def _ends(given: ast.expr) -> Sequence[ast.expr]:
+    """Return what a loop goes through, or of a range its ends: from one on it meets all again."""
+    match given:
+        case ast.Call(ast.Name("range"), [_]):
+            return [ast.Constant(0)]
+        case ast.Call(ast.Name("range"), [low, high]):
+            return [low, high]
+    return [given]
 
 
 def _same(

@@ -316,6 +316,10 @@ TURNS = [
     "for j in range(3):\n    made = np.exp({0} * j)\n    made[0] = total\n    total += made.sum()",
     "for j in range(3):\n    row = np.exp({0} * j)\n    out.append(row)\n    out[-1][0] = k",
     "for j in range(3):\n    if total > 9.0:\n        break\n    total += np.sum(np.exp({0} * j))",
+    "for j in range(k):\n    total += np.sum(np.exp({0} * j)) * total\n"
+    "for j in range(3):\n    out.append(j)",
+    "for j in range(k + 1, 4):\n    total += np.sum(np.exp({0} * j)) * total",
+    "for j in range(k, k + 2):\n    total += np.sum(np.exp({0} * j)) * total",
     "for j in range(k):\n    total += np.sum(np.exp({0} * j)) * total",
     "for i in range(3):\n    i = i + k\n    total += np.sum(np.exp({0} * i))",
     "for j in range(3):\n    if j:\n        total += np.sum(np.exp(last * j))\n    last = {0} * j",
