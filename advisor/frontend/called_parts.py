@@ -76,6 +76,10 @@ class Calls(Parts):
                 self.imports.get(head, head).partition(".")[0] in _KEYED
             ):
                 return Part(other=True)
+            case ast.Name(id="list" | "sorted" | "tuple"):
+                for one in node.args:
+                    self.part(one)
+                return Part(other=True)
             case ast.Name() if own_part := self._builtin(name, node.args):
                 return own_part
             case ast.Attribute(value=value, attr=attr) if not name:

@@ -140,7 +140,8 @@ def _made(
             argued = on(argued, one) if one else argued
         if conditions:
             argued = on(argued, "if the terms of all rows fit in memory")
-        lists = any(one.array in kernel.lists for one in before if one.region)
+        filled = (one for one in before if one.region and one.array in kernel.lists)
+        lists = any(loop.variable in symbols(Read(one.array, one.region)) for one in filled)
         by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
         shown = of_elements and not kept and not lists
         for body, why, how in ((after, argued, by), *_by_distances(after, argued, known)):

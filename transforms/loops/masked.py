@@ -433,16 +433,13 @@ def in_statement(call: Span, lines: list[str], kernel: Kernel) -> tuple[Edit, ..
     if len(found) != 1 or not stands_alone(context, found[0][0]):
         return ()
     place, node = found[0]
-    own = {
-        name.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.comprehension)
-        for name in ast.walk(one.target)
-        if isinstance(name, ast.Name)
-    }
-    if own.intersection(_WORD.findall("\n".join(lines))):
-        # names that only the comprehension knows
-        return ()
+    for comprehension in (one for one in ast.walk(node) if isinstance(one, ast.comprehension)):
+        targets = ast.walk(comprehension.target)
+        own = {one.id for one in targets if isinstance(one, ast.Name)}
+        # names that only the comprehension knows, or one around that no line may stand in
+        within = call.contains(span_of(comprehension.target, context.lines))
+        if own.intersection(_WORD.findall("\n".join(lines if within else lines[:-1]))):
+            return ()
     ahead = Span(place.start_line, place.start_column, call.start_line, call.start_column)
     behind = Span(call.end_line, call.end_column, place.end_line, place.end_column)
     (*before, made), (first, last) = lines, (context.text(one) for one in (ahead, behind))
