@@ -679,7 +679,9 @@ class Names:
             parts = [path for path in own if root_of(path) == one]
             if one in parts or (parts and (not last or last in found.fields)):
                 found.wholly.add(other)
-        wholly = self.reached(found.bound | found.wholly)
+        # what a name was bound to stays as it is, but what is part of others they have, too
+        dotted = {path for path in found.bound if "." in path}
+        wholly = self.reached(dotted | found.wholly) | found.bound
         every = wholly | self.reached(found.elements)
         return Lost(self, found, _with_heads(wholly), _with_heads(every))
 

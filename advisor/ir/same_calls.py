@@ -31,6 +31,7 @@ from advisor.ir.unchanging import (
     called_in,
     computed_again,
     computed_alike,
+    heads_of_loop,
     is_work,
     settled,
     settled_in_turn,
@@ -417,13 +418,13 @@ def _stores(node: ast.AST) -> bool:
 
 def _parts(
     loop: Loop | ast.expr,
-) -> tuple[list[ast.expr], list[ast.stmt], list[ast.stmt], list[ast.AST]]:
+) -> tuple[list[ast.AST], list[ast.stmt], list[ast.stmt], list[ast.AST]]:
     """Return what stands ahead in a loop, its body, what follows, and what else is repeated."""
     match loop:
-        case ast.For(target, given, body, orelse):
-            return [target, given], body, orelse, []
+        case ast.For(body=body, orelse=orelse):
+            return heads_of_loop(loop), body, orelse, []
         case ast.While(test, body, orelse):
-            return [test], body, orelse, [test]
+            return heads_of_loop(loop), body, orelse, [test]
     assert isinstance(loop, _COMPREHENSION)
     # what the first goes through is computed once
     first, *others = loop.generators

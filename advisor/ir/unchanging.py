@@ -108,7 +108,7 @@ def is_made(node: ast.AST) -> bool:
 
 def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
     """Yield what a loop computes again, in one, but for what is taken."""
-    heads = [loop.target, loop.iter] if isinstance(loop, ast.For) else [loop.test]
+    heads = heads_of_loop(loop)
     moved, values, lost = settled(heads, loop.body, loop.orelse, names, taken)
     if len(moved) == len(loop.body):
         return
@@ -118,8 +118,16 @@ def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
         yield _same(values.values(), lost.changes, names, repeats=True, moved=tuple(moved))
 
 
+def heads_of_loop(loop: Loop) -> list[ast.AST]:
+    """Return what a loop does ahead of its body, each time."""
+    if isinstance(loop, ast.While):
+        return [loop.test]
+    # going on may run code of what it goes through
+    return [loop.target, ast.comprehension(ast.Name("_", ast.Store()), loop.iter, [], 0)]
+
+
 def settled(
-    heads: Sequence[ast.expr],
+    heads: Sequence[ast.AST],
     body: Sequence[ast.stmt],
     orelse: Sequence[ast.stmt],
     names: Names,
@@ -130,7 +138,7 @@ def settled(
 
     Parameters
     ----------
-    heads : sequence of ast.expr
+    heads : sequence of ast.AST
         What is computed ahead of it, each time; of a loop of ``while`` that counts too.
     body, orelse : sequence of ast.stmt
     names : Names

@@ -325,6 +325,8 @@ TURNS = [
     "for j in range(3):\n    if j:\n        total += np.sum(np.exp(last * j))\n    last = {0} * j",
     "if total > 50.0:\n    break\nfor j in range(3):\n    total += np.sum(np.exp({0} * j) * k)",
     "if k == 1:\n    continue\nfor j in range(3):\n    total += np.sum(np.exp({0} * j) * k)",
+    "for j in range(3):\n    total += np.sum(np.exp({0} * j) * total)\n    last = (total, j)\n"
+    "    total += last[0] * 0.5",
     "for i in range(2):\n    for j in range(3):\n        total += np.sum(np.exp({0} * j) * i)",
     "for i in range(2):\n    base = np.exp({0} * i)\n    for j in range(3):\n"
     "        total += np.sum(np.cumsum(base + j) * total)",
