@@ -327,12 +327,16 @@ class Calls(Parts):
                 self.counted(one)
             return self.number(rank=len(nodes))
         place = SIZE_AT.get(name)
-        for one in nodes[:place]:
-            self.part(one).number = True
+        given = [self.part(one) for one in nodes[:place]]
+        for one in given:
+            one.number = True
         if place is None:
             return Part()
         size = named.get("size", nodes[place] if len(nodes) > place else None)
-        return self.number() if size is None else self._filled(size)
+        if size is None:
+            given += [self.part(one) for one in named.values()]
+            return self.operated(ast.Sub(), given) if given else self.number()
+        return self._filled(size)
 
     def several(self, node: ast.Call, many: int) -> list[Part]:
         """Return the results of a call of what gives several; nothing where it gives an array."""
