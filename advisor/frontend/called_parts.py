@@ -328,8 +328,8 @@ class Calls(Parts):
             return self.number(rank=len(nodes))
         place = SIZE_AT.get(name)
         given = [self.part(one) for one in nodes[:place]]
-        for one in given:
-            one.number = True
+        for part in given:
+            part.number = True
         if place is None:
             return Part()
         size = named.get("size", nodes[place] if len(nodes) > place else None)

@@ -433,8 +433,11 @@ def _parts(
 
 
 def _now_and_then(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield what a loop does where some number is large or small, and then goes on."""
+    """Yield what a loop does where some number is large or small, or where it goes on."""
+    goes_on = False
     for one in body:
+        if goes_on:
+            yield one
         if isinstance(one, Loop):
             yield from _now_and_then(one.body)
         elif isinstance(one, ast.If) and not any(isinstance(p, LEAVING) for p in walked(one)):
@@ -443,6 +446,8 @@ def _now_and_then(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             if asked and all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in asked):
                 yield from (*one.body, *one.orelse)
                 yield from _now_and_then((*one.body, *one.orelse))
+        elif isinstance(one, ast.If) and not one.orelse:
+            goes_on |= isinstance(one.body[-1], ast.Break | ast.Continue)
 
 
 def _flat(values: Mapping[str, Sequence[ast.expr]]) -> list[ast.expr]:

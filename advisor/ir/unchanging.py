@@ -186,8 +186,13 @@ def computed_alike(
     taken: Collection[ast.AST] = (),
 ) -> Iterator[ast.expr]:
     """Yield what a statement surely computes alike each time, where some names are others."""
-    found = (one for one, sure in _surely(node, names) if sure and not lost.has(one))
-    yield from _outermost((one for one in found if {*names_in(one)}.isdisjoint(other)), taken)
+    parts = [one for one, sure in _surely(node, names) if sure]
+    match node:
+        case ast.Assign([ast.Name() as target], value) if names.only(value):
+            if isinstance(value, COMPUTING) and names.stays(target):
+                parts.insert(0, value)
+    found = (one for one in parts if not lost.has(one) and {*names_in(one)}.isdisjoint(other))
+    yield from _outermost(found, taken)
 
 
 def settled_in_turn(
