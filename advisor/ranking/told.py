@@ -46,7 +46,7 @@ def by_change(
 
     What a function and its callers both tell of one place is told once, and what stands in a loop
     with what a better remedy does to all of the loop. What saves little in what runs once is left,
-    unless everything is to be told.
+    as is what pays for small sizes only, unless everything is to be told.
 
     Parameters
     ----------
@@ -128,7 +128,13 @@ def _is_better(one: Finding, other: Finding) -> bool:
 
 
 def _is_lost(finding: Finding, once: Collection[str]) -> bool:
-    """Return whether all that a finding saves in a run is less than anybody sees."""
+    """Return whether all that a finding saves in a run is less than anybody sees.
+
+    Or if it pays for small sizes only, of sizes that nothing tells.
+    """
+    when = finding.condition
+    if when is not None and when.pays_from is None and not when.always:
+        return True
     whole = finding.kernel in once or not finding.priced_as.startswith(ONE_PROCESS)
     known = finding.prediction is not None and finding.prediction.complete
     return whole and known and (finding.saves_s or 0.0) < OF_A_RUN_S
