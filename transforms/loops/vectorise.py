@@ -362,6 +362,7 @@ _METHODS = REDUCING | {
     *("sort", "take", "transpose"),
 }
 """Methods of arrays that a compiler has."""
+_OF_ARRAYS = frozenset({"T", "dtype", "imag", "ndim", "real", "shape", "size"})
 _NOT_TAKEN = frozenset(
     {"apply_along_axis", "array2string", "einsum", "fromfile", "frompyfunc", "genfromtxt", "load"}
     | {"loadtxt", "memmap", "save", "savetxt", "savez", "savez_compressed", "vectorize", "fft"}
@@ -389,6 +390,10 @@ def _takes(node: ast.AST, file: File, depth: int) -> bool:
                     return False
             case ast.NamedExpr():
                 return False
+            case ast.Attribute(ast.Name(owner), name) if depth and owner not in file.imports:
+                # a function that is given an object; a loop may be given its arrays
+                if name not in _OF_ARRAYS | _METHODS | _LISTS | DRAWS:
+                    return False
             case ast.stmt() if not isinstance(one, _STATEMENTS):
                 return False
             case ast.stmt():

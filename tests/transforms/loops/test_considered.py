@@ -233,7 +233,13 @@ def test_functions_of_the_file_are_compiled_with_their_loops() -> None:
     body = "for i in range(len(x)):\n    out[i] = g(x[i * i % 7])\n"
     function = "\n\ndef g(v):\n    {}\n    return v\n"
     until = "while v > 1.0:\n        if v > 99.0:\n            break\n        v -= 2.0"
-    for made, shown in (("v = v * v + 1.0", True), ("v = open(v).read()", False), (until, True)):
+    given = "v = v.weight * 2.0"
+    for made, shown in (
+        ("v = v * v + 1.0", True),
+        ("v = open(v).read()", False),
+        (until, True),
+        (given, False),
+    ):
         (kernel,) = read_kernels("a.py", source_of(body) + function.format(made))
         assert bool(list(considered(kernel))) == shown
         unread = (type(one) is Unknown for one in walk(kernel.body))
