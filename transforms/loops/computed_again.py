@@ -1,9 +1,10 @@
 """# ADV506 computed-again
 
 **What it does.** Finds values that are computed again from arrays that did not change. They stand
-more than once in one block, in a loop that computes the same in every iteration, also for each of what an inner
-loop goes through in turn, or in a function that a loop calls with the same. Lists that stay the same and that a loop searches from their
-beginning each time, by `index` or `in`, are found, too. What has no price is only shown.
+more than once in one block, in a loop that computes the same in every iteration, also for each of
+what an inner loop goes through in turn, or in a function that a loop calls with the same. Lists
+that stay the same and that a loop searches from their beginning each time, by `index` or `in`, are
+found, too. What has no price is only shown.
 
 **Why it costs.** Each time costs the whole pass over the arrays, and an array of its own.
 
