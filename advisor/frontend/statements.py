@@ -151,7 +151,6 @@ class Body(Loops):
     def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Read a simple statement, and note the arrays it needs without saying so."""
         names, span = names_in(node), self.scope.span(node)
-        self._refuse_attributes(node)
         found, known = self._combination(node), dict(self.scope.elements)
         made = self.small(node) if found is None else self.combined(found, span)
         made = self._with_kept(made, known, assigned_names(node), span)
@@ -182,16 +181,6 @@ class Body(Loops):
                 scope.bind_number(name, strong(scope.type_of(known[name]).dtype))
                 kept.append(ScalarBind(name, known[name], span))
         return (Unrolled((*kept, *made), span),) if kept else made
-
-    def _refuse_attributes(self, node: cst.CSTNode) -> None:
-        """Refuse to follow an attribute through a loop, or where no run showed what is bound."""
-        scope = self.scope
-        for name in assigned_names(node):
-            in_place = isinstance(node, cst.AugAssign) and scope.is_array(name)
-            if name not in scope.seen.around or in_place:
-                continue
-            if self.loops_around or self.copies or not isinstance(node, cst.BaseSmallStatement):
-                raise NotUnderstood(f"`{name}` changes in a loop")
 
     def _compound(self, node: cst.BaseCompoundStatement) -> Sequence[Statement]:
         lines = self._header(node)

@@ -231,7 +231,7 @@ def define_class(node: cst.ClassDef, run: Run) -> Value:
         if isinstance(found, Class):
             methods.update(found.methods)
             constants.update(found.constants)
-    name = node.name.value
+    name, inherited = node.name.value, tuple(methods.items())
     made: list[Function] = []
     for statement in node.body.body:
         if isinstance(statement, cst.FunctionDef):
@@ -241,7 +241,8 @@ def define_class(node: cst.ClassDef, run: Run) -> Value:
             for small in statement.body:
                 run.statement = run.span(small)
                 _constant(small, constants, run)
-    cls = Class(name, tuple(methods.items()), tuple(constants.items()), run.file.module)
+    own = tuple(methods.items()), tuple(constants.items())
+    cls = Class(name, *own, run.file.module, inherited)
     for function in made:
         run.file.defined[function.name].owner = cls
     return cls

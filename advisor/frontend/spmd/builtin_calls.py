@@ -134,7 +134,7 @@ def click_options(node: cst.FunctionDef, decorators: list[Arguments], run: Run) 
 
 
 _QUIET_NAMES = """
-print isinstance hasattr setattr id repr format callable input open iter next super vars
+print isinstance hasattr setattr id repr format callable input open iter next vars
 globals locals type issubclass delattr hash chr ord hex bin getattr
 """
 _QUIET = frozenset(_QUIET_NAMES.split())
@@ -237,6 +237,8 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         case "getattr" if isinstance(first, Record) and isinstance(arguments.at(1), Text):
             named = key_of(values[1], run)
             return run.entry(first.number, named) or Opaque("an attribute by its name")
+        case "super":
+            return _bases(run)
         case "any" | "all":
             return Number(None, "bool", varies=True)
         case "map" if first == External("builtins.int"):
@@ -250,6 +252,16 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         return Opaque(f"the result of {name}")
     run.unknown(f"the call of `{name}` is not followed", span)
     return Opaque(f"the result of {name}")
+
+
+def _bases(run: Run) -> Value:
+    """Return the bases of the class that a method stands in, with the object that it is of."""
+    defined, given = run.file.defined.get(run.frame.function), list(run.frame.names.values())
+    cls = None if defined is None else defined.owner
+    if cls is None or not given or not isinstance(given[0], Record):
+        return Opaque("the result of super")
+    methods = tuple((name, replace(one, owner=given[0])) for name, one in cls.inherited)
+    return Class(cls.name, methods, (), cls.module)
 
 
 def _length(value: Value, run: Run) -> Value:

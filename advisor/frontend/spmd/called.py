@@ -125,7 +125,7 @@ def constants(file: Followed) -> dict[str, SeenArray | SeenNumber]:
         if bound[name.partition(".")[0]] != 1:
             continue
         if isinstance(value, Array):
-            array = _array(name, value.view, (), run)
+            array = _array(name, value.view, run)
             if array is not None and array.shape is not None:
                 found[name] = array
         elif isinstance(value, Number):
@@ -184,7 +184,7 @@ def _seen(name: str, defined: Defined, run: Run, read: Mapping[int, frozenset[st
     for parameter in _parameters(node):
         value = names.get(parameter)
         if isinstance(value, Array):
-            array = _array(parameter, value.view, _shapes(parameter, defined), run)
+            array = _array(parameter, value.view, run, _shapes(parameter, defined))
             if array is None:
                 return None
             arrays.append(array)
@@ -199,7 +199,7 @@ def _seen(name: str, defined: Defined, run: Run, read: Mapping[int, frozenset[st
     for path, value in _typed(_attributes(node, names, run, read.get(line, ()))).items():
         if isinstance(value, Number):
             numbers.append(_number(path, value, call, run))
-        elif isinstance(value, Array) and (array := _array(path, value.view, (), run)) is not None:
+        elif isinstance(value, Array) and (array := _array(path, value.view, run)) is not None:
             arrays.append(array)
         elif held := _held(path, value, call, run):
             numbers += held
@@ -209,7 +209,7 @@ def _seen(name: str, defined: Defined, run: Run, read: Mapping[int, frozenset[st
         return None
     ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
     overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
-    if overlaps and node.decorators:
+    if overlaps and node.decorators and not has_decorator(node, "staticmethod"):
         return None
     return Seen(
         name,
@@ -288,10 +288,8 @@ def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Se
     )
     arrays: dict[str, SeenArray] = {}
     for name, value in values.items():
-        if isinstance(value, Array):
-            alike = tuple(map(to_text, value.view.shape or ()))
-            if (array := _array(name, value.view, alike, run)) is not None:
-                arrays[name] = array
+        if isinstance(value, Array) and (array := _array(name, value.view, run)) is not None:
+            arrays[name] = array
     guesses: dict[str, SeenArray | SeenNumber] = {}
     for text in filter(None, (told, around)):
         # what the loop binds itself it is not given
@@ -340,7 +338,7 @@ def _bound(name: str, value: Value | None, run: Run) -> SeenArray | SeenNumber |
     """Return what a statement binds a name to."""
     if isinstance(value, Number):
         return SeenNumber(name, value.dtype)
-    return _array(name, value.view, (), run) if isinstance(value, Array) else None
+    return _array(name, value.view, run) if isinstance(value, Array) else None
 
 
 def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
@@ -374,8 +372,13 @@ def _shapes(parameter: str, defined: Defined) -> tuple[str, ...]:
     return tuple("; ".join(texts) for texts in zip(*told, strict=True))
 
 
-def _array(name: str, view: View, like: tuple[str, ...], run: Run) -> SeenArray | None:
-    """Return an argument; None where its element type or how it lies in memory is not known."""
+def _array(
+    name: str, view: View, run: Run, like: tuple[str, ...] | None = None
+) -> SeenArray | None:
+    """Return an array, with extents in the program's terms: its own, or those of all calls.
+
+    None where its element type or how it lies in memory is not known.
+    """
     layout, shape = _layout(view), view.shape
     if layout is None or shape is None or view.dtype is None:
         return None
@@ -383,7 +386,8 @@ def _array(name: str, view: View, like: tuple[str, ...], run: Run) -> SeenArray 
     extents = tuple(value for value in values if value is not None and value >= 0)
     known = extents if len(extents) == len(shape) else None
     dtype, made = dtype_of(view.dtype).name, _made(view, shape, run)
-    return SeenArray(name, dtype, len(shape), layout, known, None, made, like)
+    told = tuple(map(to_text, shape)) if like is None else like
+    return SeenArray(name, dtype, len(shape), layout, known, None, made, told)
 
 
 def _layout(view: View) -> Layout | None:

@@ -375,7 +375,8 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
                 return known
             method = None if cls is None else cls.method(name)
             if method is not None:
-                bound = replace(method, owner=owner)
+                of_class = has_decorator(method.node, "classmethod")
+                bound = replace(method, owner=cls if of_class else owner)
                 if has_decorator(method.node, "property", "cached_property"):
                     return enter(run, bound, Arguments(), run.span(node))
                 return bound
@@ -383,8 +384,10 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
                 return Method(owner, name)
             return cls.constant(name) or Opaque(f"`{spelled}`", text=spelled)
         case Class():
-            found = owner.method(name) or owner.constant(name)
-            return found or Opaque(spelled, text=spelled)
+            method = owner.method(name)
+            if method is not None and has_decorator(method.node, "classmethod"):
+                return replace(method, owner=owner)
+            return method or owner.constant(name) or Opaque(spelled, text=spelled)
         case Opaque():
             text = f"{owner.text}.{name}" if owner.text else spelled
             return replace(owner, expr=None, text=text)

@@ -135,6 +135,9 @@ def instantiate(run: Run, cls: Class, given: Arguments, span: Span) -> Value:
     stated = given.named(name for name, _ in cls.constants)
     for name, value in (*cls.constants, *((name, one.value) for name, one in stated.items())):
         run.keep(made.number, name, value)
+    completing = cls.method("__post_init__")
+    if completing is not None:
+        enter(run, replace(completing, owner=made), Arguments(), span)
     return made
 
 
@@ -287,13 +290,11 @@ _COMPILERS = frozenset({"njit", "jit", "vectorize", "guvectorize", "stencil", "c
 def is_kernel_as_called(node: cst.FunctionDef, run: Run) -> bool:
     """Return whether a function runs with the arguments of its calls as they are.
 
-    Undecorated ones do, and those that numba compiles for the arguments of their calls: with
-    signatures of its own they may be converted, and ``vectorize`` hands over elements.
+    Undecorated ones and methods do, and those that numba compiles for the arguments of their calls:
+    with signatures of its own they may be converted, and ``vectorize`` hands over elements.
     """
-    if not node.decorators:
-        return True
-    if len(node.decorators) != 1:
-        return False
+    if len(node.decorators) != 1 or has_decorator(node, "property", "staticmethod"):
+        return len(node.decorators) < 2
     decorator = node.decorators[0].decorator
     if _compiler(decorator, run) not in ("njit", "jit"):
         return False

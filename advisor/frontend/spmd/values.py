@@ -191,26 +191,27 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the file, with the instance that it is bound to.
+    """A function of the file, with the instance, or the class, that it is bound to.
 
     `module` is the file beside it that has the function, ``""`` for the file itself.
     """
 
     name: str
     node: cst.FunctionDef = field(compare=False, hash=False)
-    owner: Record | None = None
+    owner: Record | Class | None = None
     closure: int = 0
     module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class of the file, or of the module beside it."""
+    """A class of the file, or of the module beside it; `inherited` are methods of its bases."""
 
     name: str
     methods: tuple[tuple[str, Function], ...] = field(default=(), compare=False)
     constants: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
     module: str = ""
+    inherited: tuple[tuple[str, Function], ...] = field(default=(), compare=False)
 
     def method(self, name: str) -> Function | None:
         """Return a method by its name."""
