@@ -22,7 +22,7 @@ from advisor.frontend import prefilter
 from advisor.frontend.prefilter import coverage_of, of_one_function, unsupported
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
-from advisor.source import KEYED, span_of, split_lines, with_keys
+from advisor.source import KEYED, properties_read, span_of, split_lines, with_keys
 from costdb.records import dataclass, field, fields, is_dataclass, replace
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
 
 def as_written(told: Any, source: str) -> Any:
     """Return what is told of a source with keys in brackets, as it has them."""
-    return _as_written(told) if KEYED.search(source) else told
+    return _as_written(told) if KEYED.search(source) or properties_read(source) else told
 
 
 def _as_written(told: Any) -> Any:

@@ -200,14 +200,14 @@ def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int
 def tree_of(source: str) -> ast.Module:
     """Return the tree of a file, which nobody may change; empty where it does not parse.
 
-    What a statement only says of the type of a name is left out, and what a name has under a key
-    that is a word is an attribute of it.
+    What a statement only says of the type of a name is left out, what a name has under a key
+    that is a word is an attribute of it, and what reads a property of an object calls it.
     """
     # readers and rules ask for the statements of the same file
     try:
         tree = ast.parse(source)
-        if _SAYS_TYPE.search(source) or KEYED.search(source):
-            _Plain().visit(tree)
+        if _SAYS_TYPE.search(source) or KEYED.search(source) or "@property" in source:
+            _Plain(tree).visit(tree)
         return tree
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
@@ -225,9 +225,18 @@ KEY = "\N{MODIFIER LETTER APOSTROPHE}"
 _KEY = re.compile(rf"\.{KEY}(\w+)")
 
 
+OF_ARRAYS = frozenset(
+    ["shape", "dtype", "ndim", "strides", "itemsize", "nbytes", "size", "flat", "T", "real", "imag"]
+)
+"""Attributes of arrays, which classes of the file may have too."""
+PROPERTY = "\N{MODIFIER LETTER DOUBLE APOSTROPHE}"
+"""How the name of a method ends that is a property in the source: ``self.x``."""
+_PROPERTY = re.compile(rf"{PROPERTY}(\(\))?")
+
+
 def with_keys(text: str) -> str:
-    """Return text with keys in brackets, as the source has them."""
-    return _KEY.sub(r'["\1"]', text)
+    """Return text with keys in brackets, and properties as attributes, as the source has them."""
+    return _PROPERTY.sub("", _KEY.sub(r'["\1"]', text))
 
 
 def without_keys(text: str) -> str:
@@ -235,7 +244,34 @@ def without_keys(text: str) -> str:
     return KEYED.sub(rf".{KEY}\2", text)
 
 
+@lru_cache(maxsize=4)
+def properties_read(source: str) -> frozenset[str]:
+    """Return the properties that a file reads, as attributes of what it reads them of."""
+    calls = (one.func for one in walked(tree_of(source)) if isinstance(one, ast.Call))
+    return frozenset(
+        ast.unparse(one).removesuffix(PROPERTY)
+        for one in calls
+        if isinstance(one, ast.Attribute) and one.attr.endswith(PROPERTY)
+    )
+
+
 class _Plain(ast.NodeTransformer):
+    def __init__(self, tree: ast.Module) -> None:
+        nodes = list(ast.walk(tree))
+        bodies = (one.body for one in nodes if isinstance(one, ast.ClassDef))
+        methods = [one for body in bodies for one in body if isinstance(one, ast.FunctionDef)]
+        others = {
+            one.name for one in methods if [*map(ast.unparse, one.decorator_list)] != ["property"]
+        }
+        imports = imports_of(nodes)
+        for one in nodes:
+            match one:
+                case ast.Attribute(ast.Name(root), name) if root in imports:
+                    others.add(name)
+                case ast.Call(ast.Attribute(_, name)) | ast.Attribute(_, name, ast.Store()):
+                    others.add(name)
+        self._properties = {one.name for one in methods} - others - OF_ARRAYS
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         match node:
@@ -245,11 +281,20 @@ class _Plain(ast.NodeTransformer):
                 return ast.copy_location(ast.Attribute(of, f"{KEY}{key}", node.ctx), node)
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr not in self._properties:
+            return node
+        node.attr += PROPERTY
+        return ast.copy_location(ast.Call(node, [], []), node)
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        # its fields are what their annotations say
-        node.body = [
-            one if isinstance(one, ast.AnnAssign) else self.visit(one) for one in node.body
-        ]
+        for one in node.body:
+            if isinstance(one, ast.FunctionDef) and one.name in self._properties:
+                one.name, one.decorator_list = f"{one.name}{PROPERTY}", []
+            # its fields are what their annotations say
+            if not isinstance(one, ast.AnnAssign):
+                self.visit(one)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -268,10 +313,10 @@ def walked(node: ast.AST) -> tuple[ast.AST, ...]:
     return kept["_walked"]
 
 
-def imports_of(tree: ast.Module) -> dict[str, str]:
+def imports_of(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Return modules and functions that a file imports, by their names in it."""
     found: dict[str, str] = {}
-    for node in walked(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 found |= {one.asname: one.name for one in names if one.asname}

@@ -21,12 +21,12 @@ from textwrap import dedent
 from advisor.finding import MODULE
 from advisor.frontend.bindings import settled
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
-from advisor.frontend.ranks import NUMPY, OF_ARRAYS, Key, Part, Told, solve
+from advisor.frontend.ranks import NUMPY, Key, Part, Told, solve
 from advisor.frontend.trees import GOING_THROUGH
 from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
-from advisor.source import imports_of, tree_of, walked
+from advisor.source import OF_ARRAYS, imports_of, tree_of, walked, with_keys
 from costdb.records import replace
 
 _TRIES = 8
@@ -47,7 +47,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
     the module level of a file that computes there."""
     tree = tree_of(source)
     outside = _outside(tree)
-    lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(tree)
+    lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(walked(tree))
     reached = _reached(tree, outside)
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
     found += (
@@ -72,7 +72,8 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if loops or (_computes(body, imports) if whole else _asks(body)):
             one = _assumed(name, line, given, body, {} if whole else around, lines, imports, file)
             # statements that any numbers fit say nothing of arrays
-            made += [one] if loops or whole or one.arrays else []
+            read = loops or whole or one.arrays
+            made += [replace(one, function=with_keys(name))] if read else []
     return tuple(made)
 
 

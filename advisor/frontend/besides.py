@@ -50,7 +50,7 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import Read, Scalar, Value
 from advisor.observed import SeenNumber
-from advisor.source import Span
+from advisor.source import PROPERTY, Span, properties_read
 from costdb.expr import Expr, sym
 from costdb.records import dataclass, field
 
@@ -101,11 +101,14 @@ class Bodies:
     ----------
     scopes : tuple of NameScope
         Of whoever calls them.
+    source : str
+        Of the file.
     originals : dict of CSTNode to CSTNode
         Nodes of the file by what stands for them.
     """
 
     scopes: tuple[NameScope, ...]
+    source: str
     originals: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     _known: dict[tuple[cst.FunctionDef, frozenset[tuple[str, str]]], Inlined | None] = field(
         default_factory=dict
@@ -144,7 +147,8 @@ class Bodies:
     ) -> Inlined | None:
         own, given = scopes[-1], node.params
         statements: list[cst.CSTNode] = list(node.body.body)
-        plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param) or node.decorators)
+        plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param))
+        plain &= all(dotted(one.decorator) == "property" for one in node.decorators)
         if not plain or node.asynchronous is not None or own.later or own.elsewhere:
             return None
         if not self._sees_the_same(scopes) or any(len(own.bound[one]) > 1 for one in objects):
@@ -176,7 +180,7 @@ class Bodies:
             name = ".".join((names.get(root, ""), *rest))
             return name if name in around or (not rest and root in names) else None
 
-        naming = Naming(named)
+        naming = Naming(named, properties_read(self.source))
         defaults = [*given.posonly_params, *given.params, *given.kwonly_params]
         if not all(one.default is None or isinstance(one.default, _DEFAULTS) for one in defaults):
             return None
@@ -322,7 +326,7 @@ class Besides(SimpleStatements):
     ) -> None:
         super().__init__(scope, declarations)
         self.reading = reading
-        self.bodies, self.functions = Bodies(scopes), functions
+        self.bodies, self.functions = Bodies(scopes, reading.source), functions
         # the statement that is read, its calls of functions of the file, and what these give
         self.reads: cst.CSTNode | None = None
         self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
@@ -474,7 +478,8 @@ class Besides(SimpleStatements):
                 whole = call.with_changes(args=[cst.Arg(one), *call.args])
             case _ if function is None or not any(scope.is_object(n) for n in names_in(call)):
                 return None if function is None else (function, whole, {})
-        named = self.functions.get((dotted(call.func) or "").rpartition(".")[2], ())
+        method = (dotted(call.func) or "").rpartition(".")[2]
+        named = self.functions.get(method.removesuffix(PROPERTY), ())
         tree, names = as_python(call), self.reading.names if named else None
         found = names.file.called(tree, names) if names and isinstance(tree, ast.Call) else None
         done = None if names is None or found is None else names.file.done(found[0])

@@ -24,7 +24,7 @@ from advisor.numpy_table import (
     is_dtype,
 )
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
-from advisor.source import KEY, PLAIN_TYPES, Span, tree_of
+from advisor.source import KEY, PLAIN_TYPES, PROPERTY, Span, properties_read, tree_of
 from costdb.records import dataclass, field
 
 # Names in source: dotted expressions, and what the file's imports make of them.
@@ -521,9 +521,10 @@ def as_names(
     """Return a function with attributes as names, and what tells where its nodes stand.
 
     What only says the type of what it binds, binds it like any other statement. A name of what
-    always is the same attribute of something has the attributes of that.
+    always is the same attribute of something has the attributes of that. Properties are called.
     """
-    if not any("." in name for name in names) and not any(map(_says_type, nodes_in(node))):
+    called = properties_read(source)
+    if not (any("." in one for one in names) or called or any(map(_says_type, nodes_in(node)))):
         return node, span_of
 
     parts = nodes_in(node.body) if names and node.name.value != "__init__" else ()
@@ -545,7 +546,7 @@ def as_names(
         name = f"{paths.get(root, root)}.{rest}"
         return name if name in names else None
 
-    reader = Naming(named)
+    reader = Naming(named, called)
     made = node.visit(reader)
     assert isinstance(made, cst.FunctionDef)
     return made, lambda one: span_of(reader.originals.get(one, one))
@@ -571,11 +572,13 @@ def name_node(
 
 
 class Naming(cst.CSTTransformer):
-    """Puts names in the places of expressions, and keeps where each node came from."""
+    """Puts names in the places of expressions, calls in those of properties; keeps whose."""
 
-    def __init__(self, named: Callable[[cst.CSTNode], str | None]) -> None:
+    def __init__(
+        self, named: Callable[[cst.CSTNode], str | None], properties: frozenset[str]
+    ) -> None:
         super().__init__()
-        self.named = named
+        self.named, self.properties = named, properties
         self.originals: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -594,6 +597,10 @@ class Naming(cst.CSTTransformer):
             # what they hold is no name by itself
             case cst.Attribute(attr=attr), cst.Attribute():
                 made = made.with_changes(attr=attr)
+                if self.properties and dotted(original_node) in self.properties:
+                    method = cst.Name(f"{attr.value}{PROPERTY}")
+                    func = made.with_changes(attr=method, lpar=[], rpar=[])
+                    made = cst.Call(func, lpar=made.lpar, rpar=made.rpar)
             case cst.Arg(keyword=keyword), cst.Arg():
                 made = made.with_changes(keyword=keyword)
             case _, cst.AnnAssign(target=target, value=cst.BaseExpression() as value) if _says_type(
@@ -647,11 +654,9 @@ class SeenNames:
 def settled(source: str) -> frozenset[str]:
     """Return the attributes that a file binds where an object is made, and nowhere else.
 
-    Also options of a command line, and properties that are computed of such attributes. Empty where
-    code of other files may bind them.
+    Also options of a command line. Empty where code of other files may bind them.
     """
     made, own, again = set[str](), set[ast.AST](), set[str]()
-    computed: dict[str, set[str]] = {}
     tree = tree_of(source)
     classes = {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
     for node in ast.walk(tree):
@@ -666,21 +671,10 @@ def settled(source: str) -> frozenset[str]:
             case ast.FunctionDef("__init__", ast.arguments(args=[first, *_])):
                 kept = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
                 own.update(one for one in kept if ast.unparse(one.value) == first.arg)
-            case ast.FunctionDef(
-                name, ast.arguments(args=[first]), [*_, ast.Return(value=ast.expr() as value)]
-            ) if [*map(ast.unparse, node.decorator_list)] == ["property"]:
-                named = (
-                    one for one in ast.walk(value) if isinstance(one, ast.Name | ast.Attribute)
-                )
-                texts = {ast.unparse(one).removeprefix(f"{first.arg}.") for one in named}
-                computed[name] = texts - {first.arg, "int", "float", "len", "round", "min", "max"}
             case ast.Attribute(_, name, ast.Store() | ast.Del()):
                 (made if node in own else again).add(name)
             case ast.Call(ast.Attribute(_, "add_argument"), [*_, ast.Constant(str(option))]):
                 made.add(option.lstrip("-").replace("-", "_"))
-    for _ in computed:
-        # what is computed of nothing else
-        made |= {name for name, parts in computed.items() if parts <= made - again}
     return frozenset(made - again)
 
 

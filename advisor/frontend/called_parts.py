@@ -6,10 +6,11 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.frontend.ranks import MOST, OF_ARRAYS, PRODUCTS, Key, Part, Parts
+from advisor.frontend.ranks import MOST, PRODUCTS, Key, Part, Parts
 from advisor.ir.effects import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, ROWS, SAME_AS, SCANS
+from advisor.source import OF_ARRAYS
 
 _Rank = int | None
 _ALONG = REDUCTIONS.keys() | {name for name, one in FUNCTIONS.items() if one.rule == "along"}

@@ -599,7 +599,7 @@ class FileReader(ScopeVisitor):
             return full in _HARMLESS_DECORATORS
         return (
             isinstance(function, cst.Name)
-            and function.value in ("staticmethod", "classmethod")
+            and function.value in ("staticmethod", "classmethod", "property")
             and not any(function.value in scope.bound for scope in self.scopes)
         )
 

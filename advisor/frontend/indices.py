@@ -420,6 +420,9 @@ def _called(node: cst.Call, scope: Scope) -> Known:
                 values = [known(one.value, scope) for one in pairs]
                 keys = [one.key for one in pairs]
                 return tuple(values if asked == "values" else zip(keys, values, strict=True))
+    if not node.args and (shown := scope.expanded(node)) is not None:
+        made = known(shown, scope)
+        return made if isinstance(made, Expr) else node
     name = node.func.value if isinstance(node.func, cst.Name) else ""
     if name not in _READ or any(argument.star for argument in node.args):
         return node

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from advisor.finding import MODULE, NOTHING_SEEN, Coverage, NotUnderstood
-from advisor.source import imports_of
+from advisor.source import imports_of, walked
 from costdb.records import replace
 
 PICKLING_METHOD = (
@@ -295,7 +295,7 @@ def coverage_of(
         return not_read(path, "it does not parse as Python")
     if _NUMPY.search(source) is None:
         return Coverage(unsupported=libraries)
-    lines, imports = source.splitlines(), imports_of(tree)
+    lines, imports = source.splitlines(), imports_of(walked(tree))
     names = frozenset(n for n, full in imports.items() if full.partition(".")[0] == "numpy")
     unknown = NOT_CALLED if called else SIZES
     found = tuple(

@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from advisor.source import KEY
+from advisor.source import KEY, OF_ARRAYS
 from costdb.records import dataclass, field, replace
 
 MOST = 6
@@ -421,9 +421,6 @@ class Told:
 NUMPY = {"np": "numpy", "numpy": "numpy", "math": "math"}
 """What names of modules mean where nothing imports them."""
 
-OF_ARRAYS = frozenset(
-    ["shape", "dtype", "ndim", "strides", "itemsize", "nbytes", "size", "flat", "T", "real", "imag"]
-)
 PRODUCTS: Sequence[Sequence[int | None]] = ((0, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2))
 """Ranks of a product and of its factors."""
 

@@ -20,7 +20,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import METHODS, PURE
 from advisor.ir.waiting import assigned_names
-from advisor.source import KEYED, imports_of, tree_of, walked
+from advisor.source import KEYED, imports_of, tree_of, walked, with_keys
 
 
 class File:
@@ -47,7 +47,7 @@ class File:
     """
 
     def __init__(self, tree: ast.Module, *, reduces: bool = False) -> None:
-        self.tree, self.reduces, self.imports = tree, reduces, imports_of(tree)
+        self.tree, self.reduces, self.imports = tree, reduces, imports_of(walked(tree))
         nodes = list(walked(tree))
         # operations of its own run code of the file
         made = any(isinstance(one, ast.Attribute) and one.attr == "Create" for one in nodes)
@@ -61,7 +61,7 @@ class File:
         bases = {ast.unparse(base) for one in classes for base in one.bases}
         own = {one: each.name for each in classes for one in each.body if isinstance(one, Function)}
         self.named = {one.name for one in (*functions, *classes)}
-        self.methods = {one.name for one in own}
+        self.methods = {with_keys(one.name) for one in own} | {one.name for one in own}
         self.plain = {one.name for one in own if not _is_property(one)}
         self.inner = {one.name for one in functions if one not in own}
         parts = ((one, part) for one in functions for part in walked(one))
@@ -237,7 +237,7 @@ class File:
 
     def name_of(self, scope: ast.AST) -> str:
         """Return the name of a function, with that of its class before it, or of the module."""
-        owner, name = self.owners.get(scope, ""), getattr(scope, "name", MODULE)
+        owner, name = self.owners.get(scope, ""), with_keys(getattr(scope, "name", MODULE))
         return f"{owner}.{name}" if owner else name
 
     def scope_at(self, line: int) -> ast.Module | Function:

@@ -161,33 +161,3 @@ main()
 def test_least_ranks_are_of_no_use_where_others_are_known() -> None:
     # `picks` has rows, as `cost` has two dimensions, not three
     assert not check_source("a.py", GUESSED, Options("node2026", {}, (), (), None)).findings
-
-
-@pytest.mark.parametrize(
-    ("computed", "stays"),
-    [
-        ("self.n + self.m", True),
-        ("int(self.n * 0.5)", True),
-        ("self.n + self.steps", False),
-        ("draw(self.n)", False),
-        ("self.n + here", False),
-    ],
-)
-def test_properties_of_what_stays_stay(computed: str, stays: bool) -> None:
-    source = f"""
-class Sizes:
-    n: int = 3
-    m: int = 4
-    def __init__(self):
-        self.steps = 0
-    @property
-    def size(self):
-        return {computed}
-    @property
-    def half(self):
-        return self.size // 2
-    def step(self):
-        self.steps += 1
-"""
-    assert ({"size", "half"} <= settled(source)) == stays
-    assert not stays or "steps" not in settled(source)

@@ -8,6 +8,7 @@ from textwrap import indent
 import pytest
 
 from advisor.ir.unchanging import computed_again
+from advisor.source import with_keys
 
 HEAD = """\
 import numpy as np
@@ -136,7 +137,7 @@ def texts(body: str) -> list[str]:
     found = computed_again(source).get((HEAD.count("\n") + 1, 8), ())
     of_loop = [one for one in found if all(len(uses) == 1 for uses in one.values)][:1]
     return [
-        ast.unparse(part)
+        with_keys(ast.unparse(part))
         for one in of_loop
         for part in (*one.moved, *(uses[0] for uses in one.values))
     ]
