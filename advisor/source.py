@@ -270,6 +270,9 @@ class _Plain(ast.NodeTransformer):
                     others.add(name)
                 case ast.Call(ast.Attribute(_, name)) | ast.Attribute(_, name, ast.Store()):
                     others.add(name)
+                case ast.AnnAssign(ast.Name(name)):
+                    # the field of a class, most often
+                    others.add(name)
         self._properties = {one.name for one in methods} - others - OF_ARRAYS
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:

@@ -148,7 +148,7 @@ class Bodies:
         own, given = scopes[-1], node.params
         statements: list[cst.CSTNode] = list(node.body.body)
         plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param))
-        plain &= all(dotted(one.decorator) == "property" for one in node.decorators)
+        plain &= {dotted(one.decorator) for one in node.decorators} <= {"property", "staticmethod"}
         if not plain or node.asynchronous is not None or own.later or own.elsewhere:
             return None
         if not self._sees_the_same(scopes) or any(len(own.bound[one]) > 1 for one in objects):
@@ -488,7 +488,8 @@ class Besides(SimpleStatements):
         texts = {name: ast.unparse(value) for name, value in found[1].items()}
         objects = {name: text for name, text in texts.items() if scope.is_object(text)}
         lines = {scope.span(one[0].name).start_line: one for one in named}
-        return lines[found[0].lineno], whole, objects
+        # what only is static may be decorated where what it does is known
+        return lines[found[0].lineno], call if found[0].decorator_list else whole, objects
 
     def _evaluated(self, call: cst.Call, result: cst.BaseExpression) -> None:
         """Note what a call returns, before another one gives its parameters other values."""

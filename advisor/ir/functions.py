@@ -283,15 +283,17 @@ class File:
                 return None
             return made, {**given, self.names_of(made).first: ast.Dict([], [])}
         else:
-            method = func.attr if isinstance(func, ast.Attribute) else "__call__"
+            method, of = "__call__", func
+            if isinstance(func, ast.Attribute) and func.attr in self.methods:
+                method, of = func.attr, func.value
             if method not in self.methods or method in self._stored:
                 return None
-            owner = self.kind(func.value if isinstance(func, ast.Attribute) else func, names)
+            owner = self.kind(of, names)
             if method not in self.classes.get(owner, {}):
                 return None
             node = self.classes[owner][method]
         whole = ast.Call(func, call.args, call.keywords)
-        given = _arguments_of(node, whole, bool(owner))
+        given = _arguments_of(node, whole, bool(owner) and not is_static(node))
         return None if given is None else (node, given)
 
     def may_hold(self, func: ast.expr, names: Names) -> bool:
@@ -352,7 +354,7 @@ class File:
 
     def _found(self, node: ast.FunctionDef) -> Done | None:
         names = self.names_of(node)
-        if node.decorator_list or any(is_opaque(one) for one in node.body):
+        if len(node.decorator_list) > is_static(node) or any(map(is_opaque, node.body)):
             return None
         outer_names = self.names_of(self.around[node]).bound if node in self.around else frozenset()
         seen = names.parameters | ((self.bound | outer_names) - names.bound)
@@ -426,6 +428,11 @@ def _is_property(node: Function) -> bool:
     return not known <= {"staticmethod", "classmethod"}
 
 
+def is_static(node: Function) -> bool:
+    """Return whether a method is given nothing but what its calls give."""
+    return "staticmethod" in map(ast.unparse, node.decorator_list)
+
+
 def _called(func: ast.AST) -> str:
     """Return the name by which something is called."""
     return getattr(func, "attr", getattr(func, "id", ""))
@@ -437,7 +444,9 @@ def _is_loaded(node: ast.AST) -> bool:
 
 def _arguments_of(node: ast.FunctionDef, call: ast.Call, bound: bool) -> dict[str, ast.expr] | None:
     """Return what a call gives to parameters, a constant for defaults; None where it is unknown."""
-    first = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    first = call.func
+    if isinstance(first, ast.Attribute) and first.attr == node.name:
+        first = first.value
     given = [*([first] if bound else []), *call.args]
     names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
     many = node.args.vararg or node.args.kwarg or len(given) > len(names)

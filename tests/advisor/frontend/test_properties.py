@@ -135,6 +135,7 @@ def test_edits_keep_what_programs_with_properties_compute() -> None:
 @pytest.mark.parametrize(
     "more",
     [
+        "size_of: int = 3",
         "def set(self, x):\n            self.size_of = x",
         "@size_of.setter\n        def size_of(self, x):\n            self.x = x",
         "def call(self, other):\n            return other.size_of()",
