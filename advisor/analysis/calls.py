@@ -340,7 +340,9 @@ class Evaluation:
         """Return the memory of an array that a part of the statement makes, in operands' order."""
         kept = without_points(self.target.memory, self.target.region).counts
         extents = self._type(value).extents
-        shown = kept[len(kept) - len(extents) :] if extents else ()
+        # what is stored flat has fewer dimensions
+        many = len(extents)
+        shown = kept[len(kept) - many :] if many <= len(kept) else extents
         counts = tuple(
             ONE if extent == ONE else count for extent, count in zip(extents, shown, strict=True)
         )

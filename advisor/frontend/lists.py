@@ -496,7 +496,7 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     places = {id(one.target): one for one in nodes_in(made) if isinstance(one, cst.CompFor)}
     known = {*nodes_in(part)}
     for one in (*nodes_in(loop), *nodes_in(after)):
-        if isinstance(one, cst.For):
+        if isinstance(one, cst.For) and id(one.target) in places:
             originals.setdefault(one, places[id(one.target)])
         elif one not in known:
             originals.setdefault(one, place)

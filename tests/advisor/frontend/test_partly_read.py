@@ -302,3 +302,28 @@ def test_what_only_unread_parts_use_takes_the_space_of_no_other() -> None:
     (finding,) = found.findings
     assert finding.code == "ADV507"
     assert finding.prediction is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        def first(x, n):
+            if any(v > 0.5 for v in x):
+                for k in range(n):
+                    x[k] += 1.0
+            return x
+        """,
+        """
+        def points(x, p, n, gamma):
+            s = x
+            for i in range(n):
+                s = np.hstack((s, x + gamma * p[:, i:i + 1]))
+            return s
+        """,
+    ],
+)
+def test_loops_behind_a_condition_and_pieces_of_what_grows_are_read(body: str) -> None:
+    coverage = checked(body).coverage
+    assert len(coverage.analysed) == 1
+    assert not coverage.not_understood
