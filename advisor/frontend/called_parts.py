@@ -96,9 +96,10 @@ class Calls(Parts):
                     return self._numpy(attr, base, node.args, node.keywords)
                 base.other |= attr not in OF_OTHERS
                 if attr in _OF_MESSAGES:
-                    # what others send is a list where this one sends such
-                    given = [*map(self.handed, node.args)]
-                    return Part(other=attr in _LISTED or any(one.other for one in given[:1]))
+                    made, given = Part(other=attr in _LISTED), [*map(self.handed, node.args)]
+                    for sent in given[:1]:
+                        self.rules.received(made, sent)
+                    return made
                 if attr in DRAWS and not base.number:
                     return self._drawn(
                         attr, node.args, {one.arg or "": one.value for one in node.keywords}

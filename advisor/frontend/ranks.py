@@ -175,6 +175,14 @@ class Rules:
         if by.number:
             self.all.append(Rule((part,), narrow, choose if by.least else None))
 
+    def received(self, made: Part, sent: Part) -> None:
+        """What others send is a list where this one sends such."""
+
+        def narrow() -> None:
+            made.other |= sent.other
+
+        self.all.append(Rule((made, sent), narrow))
+
     def needs_whole(self, made: Part, parts: Sequence[Part]) -> None:
         """Whole numbers come out of whole numbers only."""
 

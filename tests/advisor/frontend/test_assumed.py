@@ -1100,7 +1100,10 @@ def test_of_none_that_a_condition_chooses_there_is_a_price() -> None:
 
 @pytest.mark.parametrize(
     ("call", "is_array"),
-    [("fetch(w)", True), ("bcast(out)", False), ("recv(source=0)", False), ("gather(w)", False)],
+    [
+        *(("fetch(w)", True), ("bcast(out)", False), ("bcast(pairs)", False)),
+        *(("sendrecv(pairs, 0)", False), ("recv(source=0)", False), ("gather(w)", False)),
+    ],
 )
 def test_what_comes_by_pickles_is_like_what_is_sent(call: str, is_array: bool) -> None:
     source = f"""
@@ -1110,6 +1113,7 @@ def test_what_comes_by_pickles_is_like_what_is_sent(call: str, is_array: bool) -
         v, out = np.zeros(n), []
         for i in range(n):
             out.append((i, w[i, 0]))
+        pairs = [(k, 2 * x) for k, x in out]
         came = comm.{call}
         for j, x in came:
             v[j] = x
