@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
+from functools import lru_cache
 
 from advisor.ir.spmd.memory import Buffer, Order, Payload, View
 from advisor.ir.values import Elementwise, Point, Value
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.records import dataclass, field
+
+_MOST_COUNTED = 2000
+"""Of longer loops the iterations are not counted in which a condition holds."""
 
 # --- ranks ----------------------------------------------------------------------------------------
 # Who takes part: communicators, and the partners of a message.
@@ -473,7 +477,10 @@ class Visit:
         return [one for one in loops if one.span.start_line == line] == [self.step]
 
     def times(self, sizes: Mapping[str, int | float], unknown: float | None = None) -> float | None:
-        """Return how often the step runs, each loop of which nothing tells `unknown` times."""
+        """Return how often the step runs, each loop of which nothing tells `unknown` times.
+
+        Of conditions those count that ask for the index of one loop: ``if i % 10 == 0``.
+        """
         found = 1.0
         for loop in self.loops:
             trips = unknown
@@ -481,8 +488,37 @@ class Visit:
                 trips = unknown if loop.trips is None else float(evaluate(loop.trips, sizes))
             if trips is None:
                 return None
-            found *= trips
+            found *= self._held(loop, trips, sizes)
         return found
+
+    def _held(self, loop: Loop, trips: float, sizes: Mapping[str, int | float]) -> float:
+        """Return in how many iterations of a loop the conditions hold that ask for its index."""
+        asked = tuple(
+            (branch.condition.value, first)
+            for branch, first in self.branches
+            if branch.condition.value is not None
+            and loop.variable in free_symbols(branch.condition.value) <= {loop.variable, *sizes}
+        )
+        if loop.trips is None or not asked or trips > _MOST_COUNTED:
+            return trips
+        used = frozenset().union(*(free_symbols(value) for value, _ in asked)) & sizes.keys()
+        with suppress(ExprError, ArithmeticError):
+            low, every = (int(evaluate(one, sizes)) for one in (loop.low, loop.every))
+            indices = range(low, low + int(trips) * every, every)
+            return _counted(asked, loop.variable, indices, tuple((n, sizes[n]) for n in used))
+        return trips
+
+
+@lru_cache(maxsize=64)
+def _counted(
+    asked: tuple[tuple[Expr, bool], ...],
+    index: str,
+    indices: range,
+    sizes: tuple[tuple[str, int | float], ...],
+) -> int:
+    """Return for how many values of an index all of some conditions are as they are asked to be."""
+    every = ({**dict(sizes), index: k} for k in indices)
+    return sum(all(bool(evaluate(v, one)) == first for v, first in asked) for one in every)
 
 
 def walk(steps: tuple[Step, ...], *, into_calls: bool = False) -> Iterator[Visit]:

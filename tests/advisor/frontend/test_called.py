@@ -90,6 +90,30 @@ def test_calls_are_counted_as_they_are_in_a_run() -> None:
     assert {name: told[name].calls for name in names} == calls
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("step % 3 == 0", "step % 3 == 2", "step > 4", "step == args.steps - 1", "step < 0"),
+        *("step % 2 == 0:\n            if step % 3 == 0", "step % 3 and step % 2"),
+        "step % 3 == 1:\n            found.append(grid.total())\n        else",
+    ],
+)
+def test_calls_under_conditions_on_an_index_are_counted(asked: str) -> None:
+    """However many conditions stand in one another, and on either side of them."""
+    inner = " " * (8 + 4 * asked.count("if "))
+    call = "        found.append(grid.total())\n"
+    source = PROGRAM.replace(call, f"        if {asked}:\n{inner}{call}")
+    names = ["inner", "Grid.total", "main"]
+    told, calls = seen(source), counted(source, names)
+    assert {name: told[name].calls for name in names} == {n: max(calls[n], 1) for n in names}
+
+
+def test_calls_under_other_conditions_are_counted_as_if_they_held() -> None:
+    call = "        found.append(grid.total())\n"
+    source = PROGRAM.replace(call, f"        if found[-1] > 9e9:\n    {call}")
+    assert seen(source)["Grid.total"].calls == 7
+
+
 def test_of_loops_that_nothing_counts_some_are_taken() -> None:
     source = PROGRAM.replace(
         "for step in range(args.steps):", "while np.sum(found) < 1e3:"
