@@ -70,7 +70,11 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
                 passed = _passed(one, names, given)
                 if passed is not None:
                     yield _of_function(own, one, *passed)
-            if isinstance(one, ast.For) and one not in drawn and (draws := _draws(one, names)):
+            if (
+                isinstance(one, ast.For)
+                and one not in drawn
+                and (draws := _draws(one, names, file))
+            ):
                 drawn |= {*walked(one)}
                 yield _of_draws(own, one, draws, names)
             if isinstance(one, _Loop):
@@ -99,14 +103,14 @@ def _of_draws(own: str, loop: ast.For, draws: Sequence[ast.Call], names: Names) 
 # --- random numbers -------------------------------------------------------------------------------
 
 
-def _draws(loop: ast.For, names: Names) -> list[ast.Call]:
+def _draws(loop: ast.For, names: Names, file: File) -> list[ast.Call]:
     """Return the draws of a loop that does little else, each once in each iteration."""
     inside = [part for one in loop.body for part in walked(one)]
     if not _turning(loop.target, loop.iter, names) or any(isinstance(p, _ENDING) for p in inside):
         return []
     arrays = (isinstance(one, ast.Slice | ast.MatMult) for one in inside)
     calls = [one for one in inside if isinstance(one, ast.Call)]
-    found = [one for one in calls if _is_draw(one, names)]
+    found = [one for one in calls if _is_draw(one, names, file)]
     others = (ast.unparse(one.func).rpartition(".")[2] for one in calls if one not in found)
     quick = all(one in _OF_NUMBERS or one in ELEMENTWISE for one in others)
     if not found or not quick or any(arrays):
@@ -117,7 +121,7 @@ def _draws(loop: ast.For, names: Names) -> list[ast.Call]:
     return found if all(one not in guarded or one in asked for one in found) else []
 
 
-def _is_draw(call: ast.Call, names: Names) -> bool:
+def _is_draw(call: ast.Call, names: Names, file: File) -> bool:
     """Return whether a call draws one random number, of a distribution without parameters.
 
     Data that programs make up for themselves mostly have others, and are few.
@@ -127,8 +131,14 @@ def _is_draw(call: ast.Call, names: Names) -> bool:
         return False
     if full.startswith("random."):
         return name == "random"
-    by = full.startswith("numpy.random.") or (not full and isinstance(call.func, ast.Attribute))
-    return by and (name in SIZE_AT or name in ("rand", "randn"))
+    if full.startswith("numpy.random."):
+        return name in SIZE_AT or name in ("rand", "randn")
+    if full or not isinstance(call.func, ast.Attribute):
+        return False
+    # a generator of Python's own takes no size
+    made = (getattr(one, "func", None) for one, _ in file.origins(call.func.value, names))
+    own = any(one is not None and names.imported(one) == "random.Random" for one in made)
+    return not own and (name in SIZE_AT or name in ("rand", "randn"))
 
 
 # --- lists ----------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ QUIET = [
     # not in each iteration, or others each time; arrays take longer; it may end before
     DRAWN.replace("h += 1", "h += y.random()").replace("x = y.random()", "x = a"),
     DRAWN.replace("y.random()", "y.normal(h, 1)"),
+    # a generator of Python's own draws one number at a time
+    "y = random.Random(n)\n" + DRAWN,
     DRAWN.replace("x * x", "a[i:] @ a[i:]"),
     DRAWN.replace("h += 1", "break"),
     # what is searched may be no list, changes, or is short; what is sought stays the same
@@ -50,7 +52,7 @@ QUIET = [
 
 def function(body: str) -> str:
     inside = body.replace("\n", "\n    ")
-    return f"import numpy as np\n\ndef rule(f, a, h, n, y):\n    {inside}\n"
+    return f"import random\nimport numpy as np\ndef rule(f, a, h, n, y):\n    {inside}\n"
 
 
 @pytest.mark.parametrize("body", TOLD)
