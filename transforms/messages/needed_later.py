@@ -140,12 +140,17 @@ class _Iteration:
             own = self._read(*place.body) if isinstance(place, ast.If) else frozenset[str]()
             used = [one for one in group if made[one] & own]
             group = group if used else []
+        lost = self.names.lost(self.names.changes([self.node]))
         while True:
             others = [one for one in body if one not in group and one is not place]
             taken, whole = self._read(*others), frozenset[str]().union(*(made[o] for o in group))
             kept, known = list[ast.stmt](), set[str]()
             for one in group:
-                if not made[one] & taken and not self._read(one) & (whole - known):
+                left = made[one] & taken or self._read(one) & (whole - known)
+                tests = (part.test for part in walked(one) if isinstance(part, ast.If))
+                # an iteration in which a condition does not hold leaves what another one made
+                seldom = {*assigned_names(one)} - known and any(map(lost.has, tests))
+                if not left and not seldom:
                     kept.append(one)
                 known |= {*assigned_names(one), *self.calls.get(one, ())}
             if kept == group:
