@@ -7,7 +7,7 @@ what is sent, or decides, all that is sent can be made first, and all that is re
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from advisor.ir.effects import DRAWS
 from advisor.ir.functions import names_around
@@ -56,6 +56,11 @@ _PARTNERS = ("root", "dest", "source", "target_rank")
 _DRAWS = DRAWS | {"choice", "permutation", "permuted", "shuffle"}
 _STATEMENTS = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For, ast.If, ast.Pass,
+)  # fmt: skip
+
+
+_MAKING = (
+    ast.Call, ast.Constant, ast.Tuple, ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.BinOp
 )  # fmt: skip
 
 
@@ -131,7 +136,7 @@ def in_parts(program: Program, function: SpmdFunction, visit: Visit) -> Iterator
         return
     if _is_tried(program, loop):
         return
-    talks = _talks(program, loop)
+    talks = _talks(program, loop, node)
     # what is in a window is followed by no name, and one end of messages does nothing alone
     single = [[one] for one in talks or () if one is not None and one.step.op not in REMOTE | ENDS]
     whole = [] if talks is None or None in talks else [[one for one in talks if one is not None]]
@@ -203,8 +208,10 @@ def _statements(node: ast.For) -> Iterator[ast.stmt]:
     return (one for part in node.body for one in ast.walk(part) if isinstance(one, ast.stmt))
 
 
-def _talks(program: Program, loop: Loop) -> list[Talk | None] | None:
+def _talks(program: Program, loop: Loop, node: ast.For) -> list[Talk | None] | None:
     """Return what communicates in a loop, None for what stays; None where the loop may end."""
+    bound = [one for one in _statements(node) if isinstance(one, ast.Assign)]
+    made = bound_names(bound) - bound_names(one for one in bound if not _is_new(one.value))
     found: list[Talk | None] = []
     every = [v.step for v in walk(loop.body, into_calls=True) if isinstance(v.step, Communicate)]
     receivers = {step.receiver for step in every}
@@ -220,11 +227,18 @@ def _talks(program: Program, loop: Loop) -> list[Talk | None] | None:
             if len(receivers) > 1 or meet_otherwise(program):
                 return None  # others may wait there, or for something else
             continue
-        plain = len(calls) == 1 and _is_taken(calls[0], every) and _is_guarded(program, visit)
+        plain = len(calls) == 1 and _is_taken(calls[0], every, made) and _is_guarded(program, visit)
         plain = plain and (calls == [step] or _keeps(step))
         plain = plain and all(one.trips is not None and not one.by_rank for one in visit.loops)
         found.append(Talk(calls[0], step, (loop, *visit.loops)) if plain else None)
     return found
+
+
+def _is_new(value: ast.expr) -> bool:
+    """Return whether an expression makes something each time."""
+    if isinstance(value, ast.IfExp):
+        return _is_new(value.body) and _is_new(value.orelse)
+    return isinstance(value, _MAKING)
 
 
 def _is_guarded(program: Program, visit: Visit) -> bool:
@@ -239,8 +253,13 @@ def _is_guarded(program: Program, visit: Visit) -> bool:
     return alike and isinstance(visit.step, Communicate) and visit.step.op in ENDS
 
 
-def _is_taken(step: Communicate, every: list[Communicate]) -> bool:
-    """Return whether a call is of a kind of which one may do what many do."""
+def _is_taken(
+    step: Communicate, every: list[Communicate], made: Collection[str] = frozenset()
+) -> bool:
+    """Return whether a call is of a kind of which one may do what many do.
+
+    What names denote that are `made` in each iteration is another thing each time.
+    """
     if "status" in step.places or step.in_place or step.replaces:
         return False
     if step.op in ENDS:
@@ -248,7 +267,8 @@ def _is_taken(step: Communicate, every: list[Communicate]) -> bool:
     if not step.blocking:
         return False
     sent = step.send
-    if sent is not None and sent.kind is PayloadKind.OBJECT and is_name(sent.text):
+    named = sent is not None and sent.kind is PayloadKind.OBJECT and is_name(sent.text)
+    if named and sent is not None and sent.text not in made:
         return False  # it may change, and be another one for nobody
     if step.op is Op.SENDRECV:
         return is_exchange(step)
@@ -376,7 +396,8 @@ class _Flow:
         """Return whether another partner, root or communicator may be meant each time."""
         bound = {*assigned_names(self.parts.node)}
         for step in (talk.step for talk in self.parts.talks):
-            names = _PARTNERS[step.op is Op.BCAST :]  # zeros may stand for what other roots have
+            # of a reduction zeros may stand for what other roots have
+            names = _PARTNERS[step.op in (Op.BCAST, Op.GATHER) :]
             text = " ".join(argument(step, name, self.program) or "" for name in names)
             if words(f"{text} {step.receiver}") & bound:
                 return True

@@ -176,6 +176,8 @@ def _collected(
     moves = [s for s in steps if s.root is not None and not is_uniform(program, [s.root])]
     if moves == steps:
         method = _OF_ROOTS.get(steps[0].op, "Alltoallv")
+        objects = any(s.send is not None and s.send.kind is PayloadKind.OBJECT for s in steps)
+        method = method.removesuffix("v").lower() if objects else method
     texts = [_text(program, one) for one in steps]
     sent = " and ".join(f"`{shortened(one)}`" for one in texts if one)
     place, loop = span_of(parts.node, program.context.lines), parts.loop
