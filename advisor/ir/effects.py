@@ -103,6 +103,8 @@ DRAWS = _words(
     "exponential gamma integers lognormal normal permutation poisson random standard_normal uniform"
 )
 """Methods that little else than NumPy's generators of random numbers has."""
+GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState"})
+"""What makes these; of a name that may be another generator, or None, nobody knows which."""
 CHANGING = _words(
     "add append appendleft byteswap clear discard extend fill insert itemset partition pop popitem"
     " popleft put remove resize reverse setdefault setfield setflags sort update"
@@ -139,6 +141,8 @@ def of_library(full: str, call: ast.Call, runs: bool) -> Deed:
     module, _, name = full.rpartition(".")
     if runs or name in _CALLING:
         return Deed.ANYTHING
+    if full in GENERATORS and isinstance(next(iter(call.args), None), ast.List | ast.BinOp):
+        return Deed.DRAWS
     if module in MODULES or full.startswith("numpy.") or full == "random.shuffle":
         computes = module in MODULES and name not in _IMPURE
         return Deed.COMPUTES if computes and not _writes(name, call, 0) else Deed.WRITES

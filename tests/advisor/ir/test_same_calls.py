@@ -79,6 +79,16 @@ def drawn(rng, values):
     return np.exp(rng.normal(size=4)) + np.exp(values)
 
 
+def sampled(values, by, seeds):
+    rng = np.random.default_rng([seeds[0], by])
+    return np.exp(values) * rng.random() + np.exp(WEIGHTS)
+
+
+def sampled_by(values, by):
+    rng = np.random.default_rng(by)
+    return np.exp(values) * rng.random()
+
+
 def deeper(values, depth):
     return np.exp(values).sum() if depth < 1 else deeper(values * 2.0, depth - 1)
 
@@ -139,6 +149,10 @@ CASES = [
     ("total += counted().sum()", []),
     ("total += drawn(rng, values)", ["np.exp(values)"]),
     ("total += drawn(rng, values)\nvalues = values + 1.0", []),
+    ("total += sampled(values, k, [3, 4])", ["np.exp(values)", "np.exp(WEIGHTS)"]),
+    ("total += sampled(values * k, k, [1, k])", ["np.exp(WEIGHTS)"]),
+    ("total += sampled_by(values * rng.random(), rng)", []),
+    ("total += sampled_by(values, None).sum() + sampled_by(values, 2)", []),
     ("total += deeper(values, 2)", []),
     ("total += deeper(values, k)", []),
     ("total += squared(k, values)", ["np.square(of).sum()"]),
