@@ -3,8 +3,8 @@
 **What it does.** Finds arrays that go through mpi4py's lower-case methods again and again, and
 proposes the upper-case ones, which take memory as it is. Both ends of a message change in one
 edit, and the memory that is received into is allocated. An array that is sent as a list of its
-elements is shown, as are lists of numbers that all exchange, several arrays that go as one object,
-and lists of arrays whose element type the source does not tell.
+elements, by a name or not, is shown, as are lists of numbers that all exchange, several arrays that
+go as one object, and lists of arrays whose element type the source does not tell.
 
 **Why it costs.** Lower-case methods take any Python object. They turn it into bytes, send how many
 there are, send them, and make a new object of them. For an array that is two copies and an
@@ -73,7 +73,15 @@ from transforms.kit.memory import (
     may_share,
     written,
 )
-from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
+from transforms.kit.names import (
+    argument,
+    is_name,
+    is_simple,
+    is_uniform,
+    keywords,
+    shape_text,
+    uses_of,
+)
 from transforms.kit.programs import ProgramRule, offer, sent_text, shortened
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
@@ -81,6 +89,7 @@ from transforms.kit.rewrite import (
     before,
     in_place_of,
     indent_at,
+    nodes_of,
     span_of,
     starts_line,
     statement_at,
@@ -121,7 +130,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         for visit, step in function.operations():
             if not step.pickled or not step.blocking or step.span in others:
                 continue
-            yield from _listed_arrays(function, visit, step)
+            yield from _listed_arrays(program, function, visit, step)
             yield from _listed_numbers(function, visit, step)
             if not on_all_ranks(function.visits(), visit):
                 continue
@@ -465,27 +474,33 @@ def _comes_first(node: ast.stmt, call: Span, lines: list[str]) -> bool:
 
 
 def _listed_arrays(
-    function: SpmdFunction, visit: Visit, step: Communicate
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
     """Yield the array in the place of the list of its elements."""
-    sent, made = step.send, _listing(visit, step)
+    sent, made = step.send, _listing(program, function, visit, step)
     if sent is None or made is None or step.op not in _KEEPS or sent.kind is not PayloadKind.OBJECT:
         return
-    view = made.reads[0]
-    if view.dtype is None or view.count is None or sent.text.count(_LISTED) != 1:
+    view, text = made.reads[0], program.context.text(made.span)
+    if view.dtype is None or view.count is None or text.count(_LISTED) != 1:
+        return
+    if sent.text.count(_LISTED) != 1 and not is_name(sent.text):
         return
     if step.op is not Op.SEND and not on_all_ranks(function.visits(), visit):
         return
+    alike = step.op is Op.SENDRECV or is_uniform(program, view.shape or ())
+    alike &= view.shape is not None
+    array_text = shortened(text.partition(_LISTED)[0])
     array = Payload(PayloadKind.ARRAY, view.text, sent.span, view, view.dtype, view.count)
-    array_text = shortened(sent.text.partition(_LISTED)[0])
+    after = replace(step, send=array)
     yield offer(
         function,
         visit,
         step.span,
-        f"send `{array_text}` as an array, not as a list of its elements",
+        f"send `{array_text}` as a{' buffer' if alike else 'n array'}, not as a list of its"
+        " elements",
         "a list is an object for each element, each of which is made, serialised and made again",
         (made, step),
-        (replace(step, send=array),),
+        as_buffers(after, view) if alike else (after,),
         "the same elements come as an array",
         "what comes has to be used as an array, too",
     )
@@ -522,14 +537,30 @@ def _listed_numbers(
     )
 
 
-def _listing(visit: Visit, step: Communicate) -> Compute | None:
-    """Return the step that makes the list that a call sends."""
+def _listing(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Compute | None:
+    """Return the step that makes the list that a call sends, in its own statement or by a name."""
     for one in [inner.step for inner in walk(visit.block[: visit.position])][::-1]:
         if isinstance(one, Compute) and one.what == "tolist":
-            return one if step.statement.contains(one.span) or one.span == step.statement else None
+            own = step.statement.contains(one.span) or one.span == step.statement
+            return one if own or _is_bound(program, function, one.span, step) else None
         if isinstance(one, Communicate):
             return None
     return None
+
+
+def _is_bound(program: Program, function: SpmdFunction, made: Span, step: Communicate) -> bool:
+    """Return whether something is made for the name that a call sends, which nothing else uses."""
+    name = "" if step.send is None else step.send.text
+    if not is_name(name) or uses_of(name, function, program, step.span):
+        return False
+    return any(
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == name
+        and span_of(node.value, program.context.lines).contains(made)
+        for node in nodes_of(program.context.source)
+    )
 
 
 TRANSFORM = ProgramRule("ADV601", "pickled-array", __doc__, propose)

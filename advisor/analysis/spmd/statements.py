@@ -302,7 +302,8 @@ def of_step(step: Allocate | Copy | Compute | Interpret) -> list[Process]:
         case Compute(what="tolist", reads=(view,)):
             read = Statement((Access(region_of(view)),), ZERO, "lists", (view_made(),))
             count = unknown_count(view.buffer.name) if view.count is None else view.count
-            return [Leaf(Interpretation(count, loads=1)), Leaf(read)]
+            # a number is made for each, as by an operation on numbers
+            return [Leaf(Interpretation(count, operations=1)), Leaf(read)]
         case Compute(what="call"):
             raise NotPriced("the time of a library function is not known")
         case Compute(value=None):
