@@ -445,6 +445,7 @@ def _instead_of_pieces(
     """Return the collective for messages piece by piece between a root and each other rank."""
     step, gathers = end.step, end.step.op is Op.RECV
     sent, trips = other.step.send or step.send, num(1)
+    numbers = sent is not None and sent.kind in (PayloadKind.ARRAY, PayloadKind.SCALAR)
     if sent is None or sent.count is None:  # it is a number, at least
         sent = Payload(PayloadKind.SCALAR, "", step.span, dtype="float64", count=num(1))
     for loop in loops:
@@ -464,13 +465,14 @@ def _instead_of_pieces(
         op = Op.BCAST if same else op
     shape = (trips, elements(sent))
     call = carried(call, op, sent.dtype, shape, varying=op is not Op.BCAST)
+    method = call.method if numbers or not step.pickled else op.value
     piece = new_array("piece", sent.dtype, (elements(sent),), step.span)
     taken = replace(before, body=(Copy(piece, piece, step.span, allocates=True),))
     return offer(
         end.function,
         tuple(x for x in end.visit.loops if x in other.visit.loops),
         step.span,
-        f"let one `{call.method}` {'receive from' if gathers else 'send to'} all ranks,"
+        f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
         " not a message for each piece",
         _REASON,
         (before,),

@@ -145,6 +145,15 @@ def test_of_what_happens_once_only_what_saves_time_counts() -> None:
     assert told(100_000) == 1
 
 
+@pytest.mark.parametrize(
+    ("case", "method"), [("pieces_to_the_root", "Gatherv"), ("objects_to_the_root", "gather")]
+)
+def test_objects_go_by_the_lower_case_call(case: str, method: str) -> None:
+    name = f"ADV607_{case}"
+    (found,) = proposals(CASES[name].source, CASES[name].rule)
+    assert f"`{method}`" in found.title
+
+
 def test_fewer_messages_are_told_without_a_price_where_ranks_are_enough() -> None:
     def told(case: str, ranks: dict[str, int | float]) -> list[str]:
         options = Options("node2026", ranks, ("ADV607",), (), None, everything=True)
