@@ -29,7 +29,7 @@ from advisor.ir.spmd.steps import (
 from advisor.ir.values import Point
 from advisor.ir.waiting import assigned_names, carried
 from advisor.source import Span
-from costdb.expr import num, sym
+from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, field, replace
 from transforms.kit.memory import disjoint, may_share, reads_of, written
 from transforms.kit.names import (
@@ -48,6 +48,8 @@ from transforms.kit.rewrite import nodes_of, span_of, statement_at, tree_of
 REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
 OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})
 REMOTE = frozenset({Op.PUT, Op.GET, Op.ACCUMULATE})
+APART = REMOTE - {Op.PUT}
+"""Of which each may have another target; of what is put twice in one place the last one stays."""
 EPOCHS = frozenset({Op.LOCK, Op.UNLOCK, Op.FLUSH})
 ENDS = frozenset({Op.SEND, Op.RECV})
 _COLLECTIVES = ENDS | REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV}
@@ -398,10 +400,20 @@ class _Flow:
         for step in (talk.step for talk in self.parts.talks):
             # of a reduction zeros may stand for what other roots have
             names = _PARTNERS[step.op in (Op.BCAST, Op.GATHER) :]
+            # what is added up, or only read, may go to each rank by itself, if there are more
+            target = words(argument(step, "target_rank", self.program) or "")
+            many = step.op in APART and not target & self.parts.targets
+            if many and not self._is_for_each_rank(step):
+                names = ()
             text = " ".join(argument(step, name, self.program) or "" for name in names)
             if words(f"{text} {step.receiver}") & bound:
                 return True
         return False
+
+    def _is_for_each_rank(self, step: Communicate) -> bool:
+        """Return whether the loop goes through the ranks of a communicator."""
+        trips, size = self.parts.loop.trips, step.communicator.size
+        return trips is None or not free_symbols(size).isdisjoint(free_symbols(trips))
 
     def _talks_in(self, node: ast.stmt | ast.expr) -> list[Span]:
         place = span_of(node, self.lines)

@@ -3,8 +3,9 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
-Pickled objects, and arrays that change, are shown. Calls in a loop are one where no iteration
-needs what an earlier one received.
+Pickled objects, and arrays that change, are shown, as are elements that are added to, or read from,
+memory of whichever rank has them. Calls in a loop are one where no iteration needs what an earlier
+one received.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.

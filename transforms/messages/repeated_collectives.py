@@ -45,7 +45,7 @@ from transforms.kit.rewrite import (
     statement_at,
     with_calls,
 )
-from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts, stored
+from transforms.messages.iterations import APART, REDUCTIONS, REMOTE, Parts, Talk, in_parts, stored
 
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
 _APART = (
@@ -161,6 +161,16 @@ def _at_once(talk: Talk) -> Communicate:
     return replace(call, pickled=pickled, dest=step.dest, source=step.source, tag=step.tag)
 
 
+def _to_each(talk: Talk) -> tuple[Step, ...]:
+    """Return a call for each rank, with what all iterations have for it."""
+    call, ranks = _at_once(talk), talk.step.communicator.size
+    sent, got = (
+        one and replace(one, count=elements(one) / ranks) for one in (call.send, call.receive)
+    )
+    each = replace(call, send=sent, receive=got)
+    return (Loop(LoopKind.COUNTED, "", num(0), ranks, 1, ranks, (each,), call.span),)
+
+
 def _collected(
     program: Program,
     function: SpmdFunction,
@@ -178,8 +188,12 @@ def _collected(
         method = _OF_ROOTS.get(steps[0].op, "Alltoallv")
         objects = any(s.send is not None and s.send.kind is PayloadKind.OBJECT for s in steps)
         method = method.removesuffix("v").lower() if objects else method
+    target = argument(steps[0], "target_rank", program) if steps[0].op in APART else None
+    apart = bool(words(target or "") & bound_names([parts.node]))
+    after = _to_each(parts.talks[0]) if apart else tuple(map(_at_once, parts.talks))
     texts = [_text(program, one) for one in steps]
-    sent = " and ".join(f"`{shortened(one)}`" for one in texts if one)
+    sent = " and ".join(f"`{shortened(one)}`" for one in texts if one) or "what is sent"
+    method += "` for each rank" if apart else "`"
     place, loop = span_of(parts.node, program.context.lines), parts.loop
     more = replace(loop, body=(Interpret(num(len(steps)), loop.span),))
     edits = lines if isinstance(lines, str) else in_place_of(place, lines, program.context)
@@ -191,10 +205,10 @@ def _collected(
         function,
         loops,
         parts.talks[0].at.span,
-        f"let one `{method}` carry {sent or 'what is sent'} of all iterations",
+        f"let one `{method} carry {sent} of all iterations",
         _REASON,
         (replace(loop, body=inner),),
-        (replace(loop, body=_without(inner, parts.talks)), *map(_at_once, parts.talks), more),
+        (replace(loop, body=_without(inner, parts.talks)), *after, more),
         _APART + _ROOTS * any(s.op is Op.BCAST for s in moves) + _ROUNDED * rounded + _NAN * orders,
         edits,
     )
