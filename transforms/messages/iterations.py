@@ -262,8 +262,8 @@ def _is_taken(
 
     What names denote that are `made` in each iteration is another thing each time.
     """
-    if "status" in step.places or step.in_place or step.replaces:
-        return False
+    if not step.places.keys().isdisjoint(("status", "result")) or step.in_place or step.replaces:
+        return False  # what was there before an addition is another number after each
     if step.op in ENDS:
         return any(_are_ends(*sorted((step, one), key=lambda s: s.op is Op.RECV)) for one in every)
     if not step.blocking:
