@@ -773,28 +773,38 @@ def _proposal(
 
 
 def _of_names(kernel: Kernel) -> Iterator[Proposal]:
-    for bind in kernel.body:
-        match bind:
-            case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
-                yield from _without_order(bind, vector, kernel)
     for block in blocks(kernel.body):
         for bind in block:
             match bind:
+                case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
+                    yield from _without_order(bind, vector, block, kernel)
                 case Bind(name, Called("linalg.inv" | "diag") | MatMul() | Elementwise()) if (
                     name not in kernel.observed
                 ):
                     yield from _without_matrix(bind, block, kernel)
 
 
-def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Proposal]:
+def _without_order(
+    bind: Bind, vector: Value, block: tuple[Statement, ...], kernel: Kernel
+) -> Iterator[Proposal]:
     """Yield a partition in the place of a sorted array of which single elements are read."""
-    users = [one for one in walk(kernel.body) if bind.name in mentioned(one) and one is not bind]
+    users = [
+        one
+        for one in walk(kernel.body)
+        if bind.name in mentioned(one) and not any(part is bind for part in walk((one,)))
+    ]
+    behind = [*walk(block[block.index(bind) + 1 :])]
+    later = {name for one in behind for name in (*written(one), getattr(one, "variable", ""))}
+    if not all(any(one is other for other in behind) for one in users):
+        return
     values = [value for one in users for value in values_of(one)]
     found = [read for value in values for read in reads(value) if read.array == bind.name]
     texts, places = kernel.context.scalar_texts, list[str]()
     for read in dict.fromkeys(found):
         match read.region:
-            case (Point(Mod(dividend=at) | at),) if (text := python_text(at, texts)) is not None:
+            case (Point(Mod(dividend=at) | at),) if (
+                later.isdisjoint(free_symbols(at)) and (text := python_text(at, texts)) is not None
+            ):
                 places.append(text)
             case _:
                 return

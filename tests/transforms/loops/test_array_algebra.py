@@ -183,6 +183,13 @@ WRITTEN = [
     ("if np.sqrt(np.sum(x * x)) <= alpha:\n        y[0] = alpha", None),
     ("y[0] = np.sum(x * x) > alpha", None),
     ("s = np.sort(x)\n    return s[1] + s.sum()", None),
+    # what is only known further down says nothing of where to part it
+    ("s = np.sort(x)\n    for i in range(3):\n        x[i] = s[i] * 2\n    return x", None),
+    (
+        "for i in range(3):\n        s = np.sort(x * i)\n        x[i] = s[i + 1]\n    return x",
+        "for i in range(3):\n        s = np.partition(x * i, i + 1)\n        x[i] = s[i + 1]\n"
+        "    return x",
+    ),
 ]
 _NO_NAN = ("sorted", "max(", "argsort")
 
