@@ -58,6 +58,8 @@ def drawn() -> Iterator[str]:
             yield f"np.random.{legacy}({', '.join([*given, *size])})"
     yield from ("np.random.rand(2, 3)", "np.random.randn(4)", "np.random.randint(9, size=3)")
     yield from ("np.random.permutation(5)", "np.random.permutation(a)")
+    yield from ("np.random.choice(5)", "np.random.choice(5, size=(2, 3))")
+    yield from ("np.random.choice(a.ravel(), 4)", "np.random.choice(a[0], 4, False)")
 
 
 @pytest.mark.parametrize("name", MODERN)

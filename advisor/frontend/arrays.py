@@ -927,7 +927,8 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
         told = dotted(owner) or ""
         certain = told in scope.generators or is_generator(owner, scope)
         # what is asked for random numbers, and nothing else is known of, is such a generator
-        asked = name in DRAWS and bool(told) and not full and not scope.is_known(told)
+        drawing = name in DRAWS or (name == "choice" and len(node.args) > 1)
+        asked = drawing and bool(told) and not full and not scope.is_known(told)
     if not (asked or certain):
         return None
     made = Calls(_door(scope)).drawn(name, _given(node.args))

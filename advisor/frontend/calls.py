@@ -157,6 +157,8 @@ class Calls(Generic[A]):
             given_array = door.array(placed[0], name)
             found = door.type_of(given_array)
             return Called("random.permutation", (given_array,), found.extents, found.dtype)
+        if name == "choice" and placed and "axis" not in stated and len(placed) < 5:
+            return self._chosen(placed[0], stated.get("size", placed[1] if placed[1:] else None))
         if name not in SIZE_AT:
             raise NotUnderstood(f"np.random.{name} is not understood")
         parameters, behind = placed[: SIZE_AT[name]], placed[SIZE_AT[name] :]
@@ -174,6 +176,22 @@ class Calls(Generic[A]):
         elif name in TYPED:
             dtype = self._dtype(stated, dtype)
         return Called(f"random.{name}", (), shape, dtype)
+
+    def _chosen(self, among: A, size: A | None) -> Called:
+        """Return what is drawn of a vector, or of the numbers below one."""
+        door, given, dtype = self.door, tuple[Value, ...](), "int64"
+        if self._is_array(among):
+            given = (door.array(among, "choice"),)
+            found = door.type_of(given[0])
+            dtype = found.dtype
+        elif door.items(among) is not None:
+            raise NotUnderstood("np.random.choice of a list is not understood")
+        if given and len(found.extents) != 1:
+            raise NotUnderstood("np.random.choice of anything but a vector is not understood")
+        shape = () if size is None or self._is_none(size) else door.shape(size)
+        if shape is None:
+            raise NotUnderstood("np.random.choice of a shape that is not known")
+        return Called("random.choice", given, shape, dtype)
 
     def _by_row(
         self, name: str, arguments: Mapping[str, A], owner: Value | None = None
