@@ -17,10 +17,12 @@ from typing import Protocol
 
 from advisor.ir.effects import (
     ALIKE,
+    ASKED,
     BUILTINS,
     HOLDERS,
     HOLDING,
     KINDS,
+    MADE_KINDS,
     MAKERS,
     MESSAGES,
     OBJECT,
@@ -260,13 +262,15 @@ class Names:
         self._changes_of = cache(self._changed_in)
         self.deed, self.roots = cache(self._deed), cache(self._roots)
 
-    def seen(self, kind_of: Callable[[str], str], named: Collection[str]) -> Names:
+    def seen(
+        self, kind_of: Callable[[str], str], named: Collection[str] = (), unknown: str = OBJECT
+    ) -> Names:
         """Return the same names where something tells what kinds of objects they denote.
 
         What is `named` are attributes that are as good as names.
         """
         made = copy(self)
-        made._told_of, made.unknown, made.named = kind_of, OBJECT, frozenset(named)
+        made._told_of, made.unknown, made.named = kind_of, unknown, frozenset(named)
         made.forget()
         return made
 
@@ -279,7 +283,7 @@ class Names:
         self.kinds = {}
         for target, value in self.values.items():
             kind, path = self.kind(value), path_of(target)
-            sure = kind == "number" and self.stored[path] == 1
+            sure = (kind == "number" or kind in ASKED) and self.stored[path] == 1
             if path and (sure or kind in HOLDERS | {"function"}):
                 self.kinds[path] = kind
         return self.kinds
@@ -300,14 +304,16 @@ class Names:
                 if isinstance(node, ast.Compare) or kinds == {"number"}:
                     return "number"
                 return next(iter(kinds & HOLDERS - {OBJECT}), self.unknown)
-            case ast.Call(ast.Name(name)) if not self.is_own_code(name):
-                return MAKERS.get(name, self.unknown)
-            case ast.Call(ast.Name(name)) if name in self.file.generators:
-                return "function"
             case ast.Call(func) if self.imported(func).startswith("numpy."):
                 return "array"
             case ast.Call(func) if self.imported(func).startswith(OF_NUMBERS):
                 return "number"
+            case ast.Call(func) if made := MADE_KINDS.get(self.imported(func)):
+                return made
+            case ast.Call(ast.Name(name)) if not self.is_own_code(name):
+                return MAKERS.get(name, self.unknown)
+            case ast.Call(ast.Name(name)) if name in self.file.generators:
+                return "function"
             case ast.Call(ast.Attribute(value)) | ast.Subscript(value) | ast.Attribute(value) if (
                 self.kind(value) == "array"
             ):
@@ -456,6 +462,8 @@ class Names:
         if full := self.imported(call.func):
             return of_library(full, call, runs)
         match call.func:
+            case ast.Name() if (kind := self.kind(call.func)) in ASKED:
+                return of_method("", kind, call, runs)
             case ast.Name(name) if not self.is_own_code(name):
                 return of_builtin(name, call, runs)
             case ast.Attribute(owner, name) if name not in self.file.methods or self.kind(

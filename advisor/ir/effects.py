@@ -43,6 +43,30 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+ASKED = {
+    "tree": _words("query"),
+    "curve": frozenset({""}),
+    "field": frozenset({""}),
+    "distribution": _words("pmf logpmf pdf logpdf cdf logcdf sf logsf ppf isf"),
+}
+"""What objects of SciPy only compute as they are asked, by their kind: methods, or a call."""
+_MADE = (
+    ("tree", "spatial.KDTree spatial.cKDTree"),
+    ("curve", "interpolate.interp1d interpolate.CubicSpline interpolate.PchipInterpolator"),
+    ("curve", "interpolate.Akima1DInterpolator interpolate.make_interp_spline"),
+    ("curve", "interpolate.UnivariateSpline interpolate.InterpolatedUnivariateSpline"),
+    ("field", "interpolate.RegularGridInterpolator interpolate.LinearNDInterpolator"),
+    ("field", "interpolate.NearestNDInterpolator interpolate.CloughTocher2DInterpolator"),
+    ("distribution", "stats.norm stats.t stats.chi2 stats.f stats.gamma stats.beta stats.expon"),
+    ("distribution", "stats.lognorm stats.uniform stats.poisson stats.binom stats.nbinom"),
+    ("distribution", "stats.geom stats.laplace stats.logistic stats.cauchy stats.weibull_min"),
+)
+MADE_KINDS = {f"scipy.{name}": kind for kind, names in _MADE for name in names.split()}
+"""Kinds of what classes of SciPy make, and functions that stand for some."""
+BY_ROWS = _words("ks_2samp kurtosis mannwhitneyu skew ttest_1samp ttest_ind ttest_rel wilcoxon")
+"""Functions of ``scipy.stats`` that take an axis and all rows at once."""
+
+
 PURE = _words(
     "abs all any bool callable chr complex dict divmod enumerate float format frozenset hasattr"
     " hash hex id int isinstance issubclass len list max min ord pow range repr round set slice"
@@ -143,6 +167,10 @@ def of_library(full: str, call: ast.Call, runs: bool) -> Deed:
         return Deed.ANYTHING
     if full in GENERATORS and isinstance(next(iter(call.args), None), ast.List | ast.BinOp):
         return Deed.DRAWS
+    if module == "scipy.stats" and name in BY_ROWS:
+        return Deed.COMPUTES
+    if kind := MADE_KINDS.get(module):
+        return of_method(name, kind, call, runs)
     if module in MODULES or full.startswith("numpy.") or full == "random.shuffle":
         computes = module in MODULES and name not in _IMPURE
         return Deed.COMPUTES if computes and not _writes(name, call, 0) else Deed.WRITES
@@ -161,6 +189,8 @@ def of_method(name: str, kind: str, call: ast.Call, runs: bool) -> Deed:
     """Return what a method does of an object that is of some kind; empty where nobody knows it."""
     if runs or kind in (OBJECT, "function"):
         return Deed.ANYTHING
+    if kind in ASKED:
+        return Deed.COMPUTES if name in ASKED[kind] else Deed.ANYTHING
     if kind == "generator" or name in DRAWS:
         written = any(one.arg == "out" for one in call.keywords)
         return Deed.DRAWS if name in DRAWS and not written else Deed.WRITES

@@ -214,14 +214,18 @@ class File:
 
         A list that is written out is none that grows with the data.
         """
-        found, pending = set[str](), [(node, names)]
+        leaves = self.leaves(node, names)
+        return {x.kind(one) for one, x in leaves if not (isinstance(one, ast.List) and one.elts)}
+
+    def leaves(self, node: ast.expr, names: Names) -> Iterator[tuple[ast.expr, Names]]:
+        """Yield the expressions that a value may come from, in calls and their results too."""
+        pending = [(node, names)]
         for one, around in pending:
             origins = self.origins(one, around)
-            if not origins and not (isinstance(one, ast.List) and one.elts):
-                found.add(around.kind(one))
+            if not origins:
+                yield one, around
             others = ((value, self.names_of(scope)) for value, scope in origins if value)
             pending += (other for other in others if other not in pending)
-        return found
 
     def _sites(
         self, node: ast.AST, name: str

@@ -218,27 +218,78 @@ def settled_in_turn(
     # what follows a break is computed in every iteration but the last
     for part in _certain(body, ast.Continue) if around else _certain(body):
         turns = list(_turns(part, names)) if isinstance(part, Loop) else []
-        turning = {name for target, _, _ in turns for name in assigned_names(target)}
         own = {*assigned_names(part)} if isinstance(part, Loop) else set()
         bound = around.changes.bound if around else before | own
-        found = replace(around.changes if around else changes, bound=bound - turning)
-        lost, each, taken = names.lost(found, others), dict[str, frozenset[str]](), set[ast.AST]()
+        found = replace(around.changes if around else changes, bound=bound)
+        turning, each, lost = _in_turn(turns, found, names, others)
+        taken = set[ast.AST]()
         for target, ends, loops in turns:
-            same = [one for one in ends if not lost.has(one)]
-            inside = [{*names_in(one)} & turning for one in same]
-            inner = next((one for one in inside if one <= each.keys()), None)
-            if inner is None:
-                continue
-            of = frozenset[str]().union(*map(each.__getitem__, inner))
             made = [*assigned_names(target)]
-            each.update((name, of | {name} if loops else of) for name in made)
             groups = [names.groups.get(name, frozenset({name})) for name in made]
-            if not loops and not any(_escapes(group, [part], names) for group in groups):
+            if loops or not each.keys() >= {*made}:
+                continue
+            if not any(_escapes(group, [part], names) for group in groups):
                 taken.update(walked(ends[0]))
-                yield ends[0], of
+                yield ends[0], each[made[0]]
         for one in computed_alike(part, names, lost, turning - each.keys(), taken):
             yield one, frozenset[str]().union(*(each[n] for n in turning & {*names_in(one)}))
         before.update(assigned_names(part))
+
+
+_Turns = Sequence[tuple[ast.expr, Sequence[ast.expr], bool]]
+
+
+def _in_turn(
+    turns: _Turns, changes: Changes, names: Names, others: Changes
+) -> tuple[set[str], dict[str, frozenset[str]], Lost]:
+    """Return the names that turn, for each that comes to the same the loops it goes by, and what
+    is lost."""
+    turning = {name for target, _, _ in turns for name in assigned_names(target)}
+    lost = names.lost(replace(changes, bound=changes.bound - turning), others)
+    each = dict[str, frozenset[str]]()
+    for target, ends, loops in turns:
+        same = [one for one in ends if not lost.has(one)]
+        inside = [{*names_in(one)} & turning for one in same]
+        inner = next((one for one in inside if one <= each.keys()), None)
+        if inner is not None:
+            of = frozenset[str]().union(*map(each.__getitem__, inner))
+            each.update((name, of | {name} if loops else of) for name in assigned_names(target))
+    return turning, each, lost
+
+
+@dataclass(frozen=True, slots=True)
+class Turning:
+    """What expressions of a loop go by, where they come to the same each time that it is run.
+
+    Attributes
+    ----------
+    names : Names
+    turning : set of str
+        What loops in it bind once, and what is computed from that.
+    each : mapping of str to frozenset of str
+        Those that go by loops alone, with the names that these loops bind.
+    lost : Lost
+    """
+
+    names: Names
+    turning: set[str]
+    each: Mapping[str, frozenset[str]]
+    lost: Lost
+
+    def of(self, *nodes: ast.expr) -> frozenset[str] | None:
+        """Return the names of loops that some expressions go by; None where by anything else."""
+        read = {name for one in nodes for name in names_in(one)} & self.turning
+        known = read <= self.each.keys() and all(map(self.names.only, nodes))
+        if not known or self.lost.has(*nodes):
+            return None
+        return frozenset[str]().union(*(self.each[one] for one in read))
+
+
+def turning_in(loop: Loop, names: Names) -> Turning:
+    """Return what expressions of a loop go by."""
+    turns, changes = list(_turns(loop, names)), names.changes([loop])
+    found = replace(changes, bound={*assigned_names(loop)})
+    return Turning(names, *_in_turn(turns, found, names, Changes()))
 
 
 def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, Sequence[ast.expr], bool]]:
@@ -260,10 +311,16 @@ def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, Sequence[ast.ex
         match part:
             case ast.For() | ast.While():
                 yield from _turns(part, names)
-            case ast.Assign([ast.Name(name) as target], value) if _times(name, inside) == 1:
-                uses = (one for one in inside if isinstance(one, ast.Name) and one.id == name)
-                if names.only(value) and min(one.lineno for one in uses) == part.lineno:
-                    yield target, [value], False
+            case ast.Assign([whole], value):
+                parts = whole.elts if isinstance(whole, ast.Tuple) else [whole]
+                values = value.elts if isinstance(value, ast.Tuple) else [value] * len(parts)
+                made = [one.id for one in parts if isinstance(one, ast.Name)]
+                if not len(parts) == len(values) == len(made) or {*made} & {*names_in(value)}:
+                    continue
+                for target, name, one in zip(parts, made, values, strict=True):
+                    uses = (x.lineno for x in inside if isinstance(x, ast.Name) and x.id == name)
+                    if _times(name, inside) == 1 and min(uses) == part.lineno and names.only(one):
+                        yield target, [one], False
 
 
 def _times(name: str, nodes: Iterable[ast.AST]) -> int:
