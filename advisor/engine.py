@@ -298,14 +298,14 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
 
     About what calls, or loops, compute again, and about what loops do for one after another.
     """
-    from advisor.ranking.told import AGAIN, BY_ELEMENT, RAISING
+    from advisor.ir.one_by_one import AGAIN, BY_ELEMENT, GROWN, one_by_one
 
-    rules = _rules(AGAIN, options), _rules(BY_ELEMENT, options)
-    if not any(rules):
+    rules = {code: _rules(code, options) for code in (AGAIN, BY_ELEMENT, GROWN)}
+    if not any(rules.values()):
         return
-    from advisor.ir.one_by_one import one_by_one
     from advisor.ir.same_calls import same_in_calls
     from advisor.ranking.findings import finding_of_one, finding_of_repeated
+    from advisor.ranking.told import RAISING
     from costdb.machines import load_machine
 
     about = read.path, read.source, load_machine(options.machine or "")
@@ -313,17 +313,21 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
     gaps = {part.line for part in others.coverage.not_understood}
     priced = {place for one in read.kernels for place, _ in one.context.written}
     lines = split_lines(read.source)
-    for again, one in product(rules[0], same_in_calls(read.source)):
+    for again, one in product(rules[AGAIN], same_in_calls(read.source)):
         own = {part.lineno for part in one.found}
         values = {span_of(getattr(part, "value", part), lines) for part in one.found}
         known = one.own and values <= priced and gaps.isdisjoint((one.line, *own))
         if told.isdisjoint(own) and not known:
             yield finding_of_repeated(*about, again, one)
-    raised = {f.span.start_line for f in others.findings if f.code in RAISING}
     for call in one_by_one(read.source):
         loop = range(call.loop.lineno, (call.loop.end_lineno or 0) + 1)
-        for rule in rules[not call.again]:
-            if (told if call.again else raised).isdisjoint(loop):
+        same = {call.code} if call.code == AGAIN else RAISING | {call.code}
+        # where a loop that grows an array is read, its price tells enough
+        read_whole = call.code == GROWN and gaps.isdisjoint(loop)
+        if read_whole and any(call.place.lineno in one.lines for one in read.kernels):
+            continue
+        if not any(f.code in same and f.span.start_line in loop for f in others.findings):
+            for rule in rules[call.code]:
                 yield finding_of_one(*about, rule, call)
 
 

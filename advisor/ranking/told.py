@@ -17,11 +17,10 @@ from advisor.finding import (
 from advisor.ir.changes import Loop
 from advisor.ir.functions import File, file_of
 from advisor.ir.kernel import Kernel
+from advisor.ir.one_by_one import AGAIN, BY_ELEMENT
 from advisor.source import walked
 from costdb.records import replace
 
-AGAIN, BY_ELEMENT = "ADV506", "ADV401"
-"""The rules that tell also of what has no kernel, and so no price."""
 _LISTS = "ADV508"
 RAISING = frozenset({BY_ELEMENT, "ADV504", "ADV505", _LISTS})
 """The rules that have another remedy for the same loop."""

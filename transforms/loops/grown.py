@@ -23,7 +23,8 @@ found = np.concatenate(found_parts)
 ```
 
 **When it stays quiet.** The loop does something else with the array, a function within reads it, or
-nobody knows how often it runs. Of pieces that are not read, one element counts.
+nobody knows how often it runs. Of pieces that are not read, one element counts. Loops that are not
+understood are told of without a price and without an edit.
 
 **Fix safety.** Safe where an array is made for it before the loop: the same pieces are joined, in
 the same order, and NumPy finds the same element type for all of them. Unsafe otherwise: if the loop

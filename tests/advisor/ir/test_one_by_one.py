@@ -24,7 +24,72 @@ TOLD |= {
     "return [y.index(i) for i in h]": "`i` up in a dictionary of `y`",
     "k = list(y)\nfor i in h:\n    if i not in k: a += i\nreturn a": "`i` up in a set of `k`",
 }
+# functions of arrays, called with one number, point or row at a time
+SCIPY = "import scipy.stats as st\nfrom scipy.interpolate import interp1d\n"
+SCIPY += "from scipy.spatial import cKDTree\n"
+INTERP = "for i in range(n):\n    x = a + i * h\n    s += np.interp(x, y, {data})\nreturn s"
+QUERY = "t = cKDTree(y)\nfor p in h:\n    for q in a:\n        n += t.query({point})[0]\nreturn n"
+ROWS = "return [st.mannwhitneyu({one}, y).pvalue for row in h]"
+TOLD |= {
+    INTERP.format(data="h"): "`np.interp` once, with an array of all `x`",
+    "for i in a:\n    for k in h:\n        s += np.interp(i * n, y, y[k])\nreturn s": "each `k`",
+    "return [np.digitize(row[i], h) for row in y for i in range(n)]": "all `row[i]`",
+    "return {i: np.searchsorted(y, i + a) for i in h}": "all `i + a`",
+    "return [np.digitize(i, h) for i in np.linspace(1, 5, n)]": "all `i`",
+    "return [st.poisson.pmf(i, a) for i in range(n)]": "`st.poisson.pmf` once",
+    "d = st.norm(a, h)\nreturn [d.cdf(i) for i in y]": "`d.cdf` once",
+    "g = interp1d(h, y)\nreturn [g(x) for x in a]": "`g` once",
+    QUERY.format(point="[p, q]"): "points of all `[p, q]`",
+    QUERY.format(point="h[q]"): "points of all `h[q]`",
+    ROWS.format(one="row"): "`axis=` and an array of all `row`",
+    ROWS.format(one="row[a > 0]"): "all `row[a > 0]`",
+}
+# arrays that grow
+GROWN = "for i in h:\n    for k in i:\n        y = {join}\nreturn y"
+JOINED = ("np.append(y, k)", "np.vstack([y, k])", "np.concatenate((y, k, k))", "np.r_[y, k]")
+TOLD |= {GROWN.format(join=one): "what `y` grows by in a list" for one in JOINED}
+TOLD |= {
+    "while len(y) < n:\n    y = np.hstack((y, a))\nreturn y": "what `y` grows by",
+    "for i in h:\n    y = np.append(y, i)\n    a = np.append(a, n)\nreturn a, y": "`y` and `a`",
+    # arrays that are searched
+    "k = np.unique(y)\nreturn [i for i in h if i in k]": "`i` up in a set of `k.tolist()`",
+    "k = y.integers(0, n, n)\nfor i in h:\n    a += i not in k\nreturn a": "`k.tolist()`",
+}
 QUIET = [
+    # of what an earlier iteration left, other data each time, or what is no number
+    INTERP.format(data="h").replace("x = a", "x = s"),
+    INTERP.format(data="h").replace("x = a", "a += h; x = a"),
+    INTERP.format(data="h[i]"),
+    INTERP.format(data="h").replace("x = a + i * h", "x, k = k, i"),
+    INTERP.format(data="h").replace("return s", "    if s > a: return s"),
+    INTERP.format(data="h").replace("range(n)", "range(9)"),
+    INTERP.format(data="h").replace("a + i * h", "y[:, i]"),
+    INTERP.format(data="h").replace("a + i * h", "h[i]").replace("s +=", "x[0] ="),
+    INTERP.format(data="h").replace("x, y", "x, y[i:]"),
+    "for i in range(1, n):\n    y[i] = np.interp(y[i - 1], h, a)\nreturn y",
+    "for i, k in enumerate(h):\n    s += np.interp(i, y, k)\nreturn s",
+    "for i in range(n):\n    y[i, :] = np.interp(h[i], y, a)\nreturn y",
+    "return all(np.digitize(i, h) for i in y)",
+    "g = [np.polyval, np.interp][n]\nreturn [g(x) for x in a]",
+    QUERY.format(point="h[q:]"),
+    QUERY.format(point="[p, q]").replace("    n +=", "    t = cKDTree(q)\n        n +="),
+    ROWS.format(one="row[row > 0]"),
+    ROWS.format(one="row").replace("y)", "y, axis=0)"),
+    ROWS.format(one="h[a == row]"),
+    # arrays that are read while they grow, seen by others, or joined few times
+    GROWN.format(join="np.append(y, y[-1])"),
+    GROWN.format(join="np.append(y, k)\n        n += y[0]"),
+    GROWN.format(join="np.append(k, y)"),
+    GROWN.format(join="np.append(y, k)\n        if n: y = h"),
+    GROWN.format(join="np.append(y, k)")
+    .replace("in h", "in range(3)")
+    .replace("in i", "in (1, 2)"),
+    GROWN.format(join="np.append(y, k)") + "\ndef g(): return y",
+    "for i in np.zeros((4, 1)):\n    y = np.append(y, i)\nreturn y",
+    # what is searched may be no array
+    "k = np.load(y)\nreturn [i for i in h if i in k]",
+    "k = y.integers(n)\nreturn [i for i in h if i in k]",
+    "k = np.array([1, 2])\nreturn [i for i in h if i in k]",
     # not in each iteration, or others each time; arrays take longer; it may end before
     DRAWN.replace("h += 1", "h += y.random()").replace("x = y.random()", "x = a"),
     DRAWN.replace("y.random()", "y.normal(h, 1)"),
@@ -52,7 +117,7 @@ QUIET = [
 
 def function(body: str) -> str:
     inside = body.replace("\n", "\n    ")
-    return f"import random\nimport numpy as np\ndef rule(f, a, h, n, y):\n    {inside}\n"
+    return f"import random\nimport numpy as np\n{SCIPY}\ndef rule(f, a, h, n, y):\n    {inside}\n"
 
 
 @pytest.mark.parametrize("body", TOLD)
@@ -69,4 +134,15 @@ def test_what_waits_or_is_something_else_is_not(body: str) -> None:
 def test_it_is_a_finding_without_a_price_or_an_edit() -> None:
     source = function(next(iter(TOLD)))
     (one,) = check_source("program.py", source, Options("node2026", {}, (), (), 1.0)).findings
-    assert (one.code, one.span.start_line, one.fix, one.prediction) == ("ADV401", 6, None, None)
+    assert (one.code, one.span.start_line, one.fix, one.prediction) == ("ADV401", 9, None, None)
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_an_array_that_grows_is_told_once_with_its_price_where_it_has_one(annotated: bool) -> None:
+    marks = "# advise: kernel\n# advise: a: f8[N]\n" if annotated else ""
+    piece = "a[i]" if annotated else "a.of(i)"
+    loop = f"    for i in range(len(a)):\n        x = np.append(x, {piece})\n    return x\n"
+    source = f"import numpy as np\n\n{marks}def f(a):\n    x = np.zeros(0)\n{loop}"
+    options = Options("node2026", {"N": 1000} if annotated else {}, (), (), 1.0)
+    (one,) = check_source("program.py", source, options).findings
+    assert (one.code, one.prediction is not None) == ("ADV507", annotated)
