@@ -73,7 +73,7 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
         if getattr(scope, "decorator_list", None):
             continue  # it may be compiled
         names, own = file.names_of(scope), getattr(scope, "name", "")
-        drawn: set[ast.AST] = set()
+        done: set[ast.AST] = set()
         told: set[ast.AST] = set()
         for one in names.nodes:
             if isinstance(one, ast.For | _COMPREHENSION):
@@ -83,10 +83,9 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
                     yield _of_function(own, one, one, *passed)
                 if ast.unparse(one.func) in ("all", "any", "next"):
                     told.update(walked(one))  # it may end before
-            if isinstance(one, ast.For) and one not in drawn:
-                if draws := _draws(one, names, file):
-                    drawn |= {*walked(one)}
-                    yield _of_draws(own, one, draws, names)
+            if isinstance(one, ast.For) and one not in done and (draws := _draws(one, names, file)):
+                done |= {*walked(one)}
+                yield _of_draws(own, one, draws, names)
             if isinstance(one, _Loop):
                 yield from _searches(own, one, names, file)
             if isinstance(one, Loop):

@@ -127,7 +127,7 @@ def interpretations(text: str) -> list[Interpretation]:
 
 def test_a_list_of_numbers_is_a_number_of_steps_for_each() -> None:
     made = interpretations("x = np.ones(30 + size)\nnumbers = x.tolist()\ncomm.bcast(numbers)\n")
-    assert {evaluate(one.iterations, {RANKS: 2}) for one in made if one.loads} == {32}
+    assert {evaluate(one.iterations, {RANKS: 2}) for one in made if one.operations} == {32}
 
 
 def test_a_loop_over_numbers_is_the_interpreters_work() -> None:

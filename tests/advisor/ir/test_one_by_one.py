@@ -134,7 +134,7 @@ def test_what_waits_or_is_something_else_is_not(body: str) -> None:
 def test_it_is_a_finding_without_a_price_or_an_edit() -> None:
     source = function(next(iter(TOLD)))
     (one,) = check_source("program.py", source, Options("node2026", {}, (), (), 1.0)).findings
-    assert (one.code, one.span.start_line, one.fix, one.prediction) == ("ADV401", 9, None, None)
+    assert (one.code, one.span.start_line, one.fix, one.prediction) == ("ADV401", 10, None, None)
 
 
 @pytest.mark.parametrize("annotated", [True, False])
