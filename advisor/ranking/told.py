@@ -45,7 +45,7 @@ def by_change(
 
     What a function and its callers both tell of one place is told once, and what stands in a loop
     with what a better remedy does to all of the loop. What saves little in what runs once is left,
-    as is what pays for small sizes only, unless everything is to be told.
+    unless everything is to be told; what pays for small sizes only is left where nothing is sent.
 
     Parameters
     ----------
@@ -62,6 +62,7 @@ def by_change(
     asked = {one.name for one in kernels if one.asked}
     once = {name for name in {one.kernel for one in findings} - asked if _runs_once(name, file)}
     if not sends:
+        findings = [one for one in findings if one.kernel in asked or not _is_of_small(one)]
         alone = once - {MODULE}
         findings = [_of_one_run(one) if one.kernel in alone else one for one in findings]
     small = (one.kernel not in asked and _is_lost(one, once) for one in findings)
@@ -127,16 +128,16 @@ def _is_better(one: Finding, other: Finding) -> bool:
 
 
 def _is_lost(finding: Finding, once: Collection[str]) -> bool:
-    """Return whether all that a finding saves in a run is less than anybody sees.
-
-    Or if it pays for small sizes only, of sizes that nothing tells.
-    """
-    when = finding.condition
-    if when is not None and when.pays_from is None and not when.always:
-        return True
+    """Return whether all that a finding saves in a run is less than anybody sees."""
     whole = finding.kernel in once or not finding.priced_as.startswith(ONE_PROCESS)
     known = finding.prediction is not None and finding.prediction.complete
     return whole and known and (finding.saves_s or 0.0) < OF_A_RUN_S
+
+
+def _is_of_small(finding: Finding) -> bool:
+    """Return whether something pays for small sizes only, where nothing tells the sizes."""
+    when = finding.condition
+    return when is not None and when.pays_from is None and not when.always
 
 
 def _of_one_run(finding: Finding) -> Finding:

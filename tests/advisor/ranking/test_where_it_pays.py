@@ -86,3 +86,24 @@ def test_ranks_of_a_command_line_are_for_trying_only() -> None:
     given = Options("node2026", {"P": 2}, ("ADV604",), (), None)
     assert not check_source("f.py", asked, options).findings
     assert not check_source("f.py", FROM_SOME_ON.format(asked=""), given).findings
+
+
+ROWS = """\
+import numpy as np
+
+
+def rows(x, n):
+    out = np.zeros((n, len(x)))
+    for i in range(n):
+        out[i] = x * i
+        out[i, 0] = 1
+    return out
+"""
+
+
+def test_what_pays_for_short_rows_only_is_told_where_they_are_known_to_be_short() -> None:
+    options = Options("node2026", {}, (), (), None)
+    assert not check_source("a.py", ROWS, options).findings
+    called = f"{ROWS}\n\nfor k in range(100):\n    rows(np.zeros(50), 400)\n"
+    (found,) = check_source("a.py", called, options).findings
+    assert found.code == "ADV504"
