@@ -332,9 +332,7 @@ class _Reader:
                     quick = name in MAKING or name in _VIEWS or name in PURE - THROUGH
                     arrays = (self.is_array(part, names) for part in (one, *given))
                     # nobody asks a number for its sum
-                    rows = (
-                        not full and self.is_array(whole_of(given[-1]), names) if given else False
-                    )
+                    rows = not full and any(self.is_array(whole_of(x), names) for x in given[-1:])
                     summed = name in REDUCTIONS and (full.startswith("numpy.") or rows)
                     return name in ALIKE or summed or (not quick and any(arrays))
                 case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():

@@ -127,6 +127,7 @@ class Strip:
 
 GUESSED = """\
 import numpy as np
+from elsewhere import drawn
 from mpi4py import MPI
 
 POINTS = 400
@@ -136,7 +137,7 @@ class Sites:
     def __init__(self, comm, cost, weight):
         self.comm, self.cost, self.weight = comm, cost, weight
         self.rng = np.random.default_rng(comm.rank)
-        self.picks = np.array([self.rng.choice(120, 15, replace=False) for _ in range(60)])
+        self.picks = np.array([drawn(self.rng, 120, 15) for _ in range(60)])
 
     def rate(self, picks):
         rated = np.zeros(len(picks))
@@ -160,4 +161,11 @@ main()
 
 def test_least_ranks_are_of_no_use_where_others_are_known() -> None:
     # `picks` has rows, as `cost` has two dimensions, not three
-    assert not check_source("a.py", GUESSED, Options("node2026", {}, (), (), None)).findings
+    options = Options("node2026", {}, (), (), None)
+    assert not check_source("a.py", GUESSED, options).findings
+    known = GUESSED.replace("drawn(self.rng, 120, 15)", "self.rng.choice(120, 15)")
+    (found,) = check_source("a.py", known, options).findings
+    (edit,) = found.fix.edits if found.fix else ()
+    assert edit.replacement.strip() == (
+        "rated[:] = self.cost[picks, :POINTS].min(axis=1) @ self.weight[:POINTS]"
+    )
