@@ -240,7 +240,7 @@ class Body(Loops):
         call = node.items[0].item
         full = resolve(call.func, self.scope.imports) if isinstance(call, cst.Call) else None
         if full != "numpy.errstate" or len(node.items) != 1 or not isinstance(call, cst.Call):
-            entered = cst.With(node.items, cst.SimpleStatementSuite([cst.Pass()]))
+            entered = node.with_changes(body=cst.SimpleStatementSuite([cst.Pass()]))
             found = self._effects(entered)
             changes = self._changes(found)
             for item in node.items:

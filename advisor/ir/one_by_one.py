@@ -24,7 +24,8 @@ from advisor.ir.array_calls import (
 from advisor.ir.changes import Loop, Names, heads_of, path_of
 from advisor.ir.effects import MAKING
 from advisor.ir.functions import File, file_of
-from advisor.ir.waiting import names_in
+from advisor.ir.unchanging import turning_in
+from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
 from advisor.source import walked
@@ -94,6 +95,8 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
                 yield from _searches(own, one, names, file)
             if isinstance(one, Loop):
                 yield from _growing(own, one, names, file, told)
+            if isinstance(one, ast.For) and one not in told:
+                yield from _groups(own, one, names, told)
 
 
 def _of_function(
@@ -126,6 +129,38 @@ def _of_draws(own: str, loop: ast.For, draws: Sequence[ast.Call], names: Names) 
     foreign = names.imported(draws[0].func).startswith("random.")
     other = ", where other random numbers do" if foreign or len(texts) > 1 else ""
     return OneByOne(own, loop, draws[0], title, why, f"loops of ten iterations and more{other}")
+
+
+def mask_of_each(loop: ast.For) -> ast.expr | None:
+    """Return what a loop takes of an array where that is equal to, or near, what it goes through.
+
+    None where it does not compare all of an array in each iteration.
+    """
+    turning, inside = {*assigned_names(loop.target)}, walked(loop)
+    made = {
+        one.targets[0].id: one.value
+        for one in inside
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+    }
+    for one in inside:
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load):
+            index = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+            masks = (made.get(x.id, x) if isinstance(x, ast.Name) else x for x in index)
+            tests = (x for mask in masks for x in walked(mask) if isinstance(x, ast.Compare))
+            if any(turning & {*names_in(x)} for x in tests):
+                return one
+    return None
+
+
+def _groups(own: str, loop: ast.For, names: Names, told: set[ast.AST]) -> Iterator[OneByOne]:
+    """Yield what a loop takes by a mask for each group."""
+    taken = mask_of_each(loop)
+    if taken is None or not turning_in(loop, names).of(taken):
+        return
+    told.update(walked(loop))
+    title = f"take `{ast.unparse(taken)}` of all groups at once, by one sort or `np.bincount`"
+    why = "each iteration compares all elements with what it goes through"
+    yield OneByOne(own, loop, taken, title, why, "hundreds of groups")
 
 
 # --- random numbers -------------------------------------------------------------------------------

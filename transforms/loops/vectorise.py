@@ -90,6 +90,7 @@ from advisor.ir.changes import path_of
 from advisor.ir.effects import DRAWS, REDUCING
 from advisor.ir.functions import File, file_of, names_around
 from advisor.ir.kernel import Kernel, Proposal
+from advisor.ir.one_by_one import mask_of_each
 from advisor.ir.statements import (
     Compiled,
     Loop,
@@ -225,6 +226,9 @@ def _is_taken(
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     if loop.threads is not Threads.NO or any(line in lines for line in taken):
         return False
+    loops = (one for one in walked(node) if isinstance(one, ast.For))
+    if any(mask_of_each(one) is not None for one in loops):
+        return False  # a compiler compares as many, and a new axis all of them at once
     unread = any(type(one) is Unknown for one in walk(loop.body))
     if _is_of_slices(node) and (unread or _changes_as_it_goes(loop)):
         return False

@@ -304,6 +304,20 @@ def test_what_only_unread_parts_use_takes_the_space_of_no_other() -> None:
     assert finding.prediction is not None
 
 
+def test_what_a_with_in_brackets_holds_is_read() -> None:
+    body = """
+    def first(x, path):
+        with (
+            open(path) as one,
+        ):
+            for k in range(len(x)):
+                x[k] += 1.0
+        return x
+    """
+    (found,) = checked(body).findings
+    assert found.code == "ADV401"
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -55,7 +55,15 @@ TOLD |= {
     "k = np.unique(y)\nreturn [i for i in h if i in k]": "`i` up in a set of `k.tolist()`",
     "k = y.integers(0, n, n)\nfor i in h:\n    a += i not in k\nreturn a": "`k.tolist()`",
 }
+MASKED = "for k in range(n):\n    m = {test}\n    h[k] = a[m].sum()\n{more}return h"
+TOLD |= {
+    MASKED.format(test="y == k", more=""): "`a[m]` of all groups",
+    MASKED.format(test="(y >= k) & (y < k + 1)", more=""): "`a[m]` of all groups",
+}
 QUIET = [
+    MASKED.format(test="y == 3", more=""),
+    MASKED.format(test="y == k", more="    a[k] = h[k]\n"),
+    MASKED.format(test="y == k", more="    y = y - h[k]\n"),
     # of what an earlier iteration left, other data each time, or what is no number
     INTERP.format(data="h").replace("x = a", "x = s"),
     INTERP.format(data="h").replace("x = a", "a += h; x = a"),

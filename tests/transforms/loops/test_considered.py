@@ -205,6 +205,9 @@ NOT_COMPILED = {
     "slices from places that iterations compute": (
         "for i in range(len(x)):\n    k = max(i * i % 7, (i + 3) // 2)\n    out[k::3] = False\n"
     ),
+    "masks of whole arrays": (
+        "for i in range(len(x)):\n    out[i] = y[(x > i) & (x < i * i + 2)].sum()\n"
+    ),
     "rows that get longer, and wait": (
         "z = np.zeros(len(x))\nfor i in range(len(x)):\n    z[:i] = z[:i] * h + y[:i]\nout[:] = z\n"
     ),
