@@ -407,8 +407,17 @@ def loops_named(some: Sequence[Loop], kernel: Kernel) -> str:
         node = nodes.get((one.span.start_line, one.span.start_column))
         own = index_name(one.variable)
         if own == NO_INDEX and isinstance(node, ast.For):
-            own = ast.unparse(node.target).strip("()")
-        names.append(f"`{own}`")
+            own = ast.unparse(node.target)
+        elif own == NO_INDEX:
+            # the first comprehension there is what has no index
+            inside = (
+                part.generators[0].target
+                for part in nodes_of(kernel.context.source)
+                if isinstance(part, ast.ListComp | ast.GeneratorExp)
+                and one.span.contains(span_of(part, kernel.context.lines))
+            )
+            own = next(map(ast.unparse, inside), own)
+        names.append(f"`{own.removeprefix('(').removesuffix(')')}`")
     return f"the loop{'s' if len(some) > 1 else ''} over {', '.join(names)}"
 
 
