@@ -38,9 +38,12 @@ A loop of which nothing is made here is shown with its time, and what it would t
 whose iterations wait for nothing to be written by hand, or compiled; one over elements whose
 iterations do wait, and what for, to be compiled. Where the loop by itself gets three times as fast
 and all calls save 1 ms, and only what a compiler takes: numbers, elements, functions of NumPy,
-comprehensions, and functions of the file that do no more. Where a loop calls a function that its
-own was given, for one number of a range or a grid after another, or draws random numbers one by one
-and does little else, one call for all of them is shown, without a price.
+comprehensions, and functions of the file that do no more.
+
+Without a price it is shown where one call does for all: where a loop calls a function that its own
+was given, or one of NumPy or SciPy that takes arrays (`np.interp`, a distribution, a tree), for one
+number after another; where it draws random numbers one by one and does little else; where it takes
+the elements of one group after another by a mask of all.
 
 **When it makes no edit.** An iteration that reads what an earlier one wrote, or may; subscripts
 that are neither an index and a distance nor places in an array; functions that a compiler takes, of
