@@ -247,6 +247,8 @@ def without_keys(text: str) -> str:
 @lru_cache(maxsize=4)
 def properties_read(source: str) -> frozenset[str]:
     """Return the properties that a file reads, as attributes of what it reads them of."""
+    if "@property" not in source:
+        return frozenset()
     calls = (one.func for one in walked(tree_of(source)) if isinstance(one, ast.Call))
     return frozenset(
         ast.unparse(one).removesuffix(PROPERTY)
