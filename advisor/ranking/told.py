@@ -45,7 +45,7 @@ def by_change(
 
     What a function and its callers both tell of one place is told once, and what stands in a loop
     with what a better remedy does to all of the loop. What saves little in what runs once is left,
-    unless everything is to be told; what pays for small sizes only is left where nothing is sent.
+    and what pays for small sizes only where nothing is sent, unless everything is to be told.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ def by_change(
     asked = {one.name for one in kernels if one.asked}
     once = {name for name in {one.kernel for one in findings} - asked if _runs_once(name, file)}
     if not sends:
-        findings = [one for one in findings if one.kernel in asked or not _is_of_small(one)]
+        if not everything:
+            findings = [one for one in findings if one.kernel in asked or not _is_of_small(one)]
         alone = once - {MODULE}
         findings = [_of_one_run(one) if one.kernel in alone else one for one in findings]
     small = (one.kernel not in asked and _is_lost(one, once) for one in findings)

@@ -9,6 +9,7 @@ from advisor.finding import REPORTED_FROM
 from advisor.ranking.compare import time_s
 from advisor.transform_registry import transforms
 from costdb.choosing import crossover
+from costdb.records import replace
 from tests.advisor.ranking.priced_kernels import BOX, HALO, kernel_of, priced
 
 
@@ -104,6 +105,7 @@ def rows(x, n):
 def test_what_pays_for_short_rows_only_is_told_where_they_are_known_to_be_short() -> None:
     options = Options("node2026", {}, (), (), None)
     assert not check_source("a.py", ROWS, options).findings
+    assert check_source("a.py", ROWS, replace(options, everything=True)).findings
     called = f"{ROWS}\n\nfor k in range(100):\n    rows(np.zeros(50), 400)\n"
     (found,) = check_source("a.py", called, options).findings
     assert found.code == "ADV504"
