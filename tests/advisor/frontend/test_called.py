@@ -108,6 +108,22 @@ def test_calls_under_conditions_on_an_index_are_counted(asked: str) -> None:
     assert {name: told[name].calls for name in names} == {n: max(calls[n], 1) for n in names}
 
 
+@pytest.mark.parametrize(
+    ("asked", "times"),
+    [
+        *(("step % 60 == 0", 50_000), ("step % 100 < 3", 90_000), ("step > 2_000_000", 999_999)),
+        *(("step == 0", 1), ("step == args.steps - 1", 1), ("step < 0", 1)),
+    ],
+)
+def test_of_a_long_loop_some_iterations_tell_how_often_a_condition_holds(
+    asked: str, times: int
+) -> None:
+    call = "        found.append(grid.total())\n"
+    source = PROGRAM.replace(call, f"        if {asked}:\n    {call}")
+    source = source.replace("default=7", "default=3_000_000")
+    assert seen(source)["Grid.total"].calls == pytest.approx(times, rel=0.1)
+
+
 def test_calls_under_other_conditions_are_counted_as_if_they_held() -> None:
     call = "        found.append(grid.total())\n"
     source = PROGRAM.replace(call, f"        if found[-1] > 9e9:\n    {call}")
