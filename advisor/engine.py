@@ -298,9 +298,9 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
 
     About what calls, or loops, compute again, and about what loops do for one after another.
     """
-    from advisor.ir.one_by_one import AGAIN, BY_ELEMENT, GROWN, one_by_one
+    from advisor.ir.one_by_one import AGAIN, BY_ELEMENT, FACTORED, GROWN, one_by_one
 
-    rules = {code: _rules(code, options) for code in (AGAIN, BY_ELEMENT, GROWN)}
+    rules = {code: _rules(code, options) for code in (AGAIN, BY_ELEMENT, GROWN, FACTORED)}
     if not any(rules.values()):
         return
     from advisor.ir.same_calls import same_in_calls

@@ -91,7 +91,7 @@ def called(
     told : set of ast.AST
         Calls of which somebody told; those that are found are added.
     """
-    whole = loop if isinstance(loop, ast.For) else _as_loop(loop)
+    whole = loop if isinstance(loop, ast.For) else as_loop(loop)
     inner = {part for one in walked(whole) if isinstance(one, OWN) for part in walked(one)}
     # what is called for its deeds alone gives no numbers
     inner |= {one.value for one in walked(loop) if isinstance(one, ast.Expr)}
@@ -117,7 +117,7 @@ def called(
             shown.add(name)
 
 
-def _as_loop(node: ast.expr) -> ast.For:
+def as_loop(node: ast.expr) -> ast.For:
     """Return a loop that computes what a comprehension does."""
     assert isinstance(node, COMPREHENSION)
     values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -278,7 +278,7 @@ def is_few(given: ast.expr | None, names: Names, file: File) -> bool:
             return _is_small(end, names, file)
         case ast.Call(ast.Name("enumerate" | "zip" | "reversed" | "sorted"), args):
             return any(is_few(one, names, file) for one in args)
-    return given is not None and _has_few(given, names, file)
+    return given is not None and has_few(given, names, file)
 
 
 def _is_small(node: ast.expr, names: Names, file: File) -> bool:
@@ -294,11 +294,11 @@ def _is_small(node: ast.expr, names: Names, file: File) -> bool:
                 | ast.Subscript(ast.Attribute(whole, "shape"))
                 | ast.Attribute(whole, "size")
             ):
-                return _has_few(whole, around, file)
+                return has_few(whole, around, file)
     return False
 
 
-def _has_few(node: ast.expr, names: Names, file: File) -> bool:
+def has_few(node: ast.expr, names: Names, file: File) -> bool:
     """Return whether an array or a list is seen to have few rows where it is made."""
     whole = node.value if isinstance(node, ast.Subscript) else node
     for one, around in file.leaves(whole, names):

@@ -84,7 +84,7 @@ HOLDING = _words(
 
 MODULES = _words(
     "numpy numpy.linalg numpy.fft numpy.lib.stride_tricks math cmath scipy.linalg scipy.special"
-    " scipy.fft scipy.signal scipy.ndimage"
+    " scipy.fft scipy.signal scipy.ndimage scipy.sparse scipy.sparse.linalg scipy.spatial.distance"
 )
 """Modules whose functions compute a value of what they are given."""
 _QUIET = _words("time datetime zlib hashlib re json random")
@@ -93,7 +93,9 @@ _IMPURE = _words(
     "apply_along_axis apply_over_axes copyto fill_diagonal fromfile frompyfunc fromfunction"
     " fromiter genfromtxt load loadtxt memmap nditer piecewise place put put_along_axis putmask"
     " save savetxt savez savez_compressed set_printoptions seterr vectorize errstate"
-    " generic_filter generic_filter1d LowLevelCallable"
+    " generic_filter generic_filter1d LowLevelCallable LinearOperator aslinearoperator bicg bicgstab"
+    " cg cgs eigs eigsh expm_multiply gcrotmk gmres lgmres lobpcg lsmr lsqr minres onenormest qmr"
+    " svds tfqmr"
 )
 """Functions of `MODULES` that change what they are given, or more, or run other code."""
 WRITING = _words("at copyto fill_diagonal place put put_along_axis putmask")
@@ -113,16 +115,18 @@ SHARING = _words(
     " dsplit einsum expand_dims flip fliplr flipud from_dlpack frombuffer hsplit imag ix_"
     " matrix_transpose moveaxis nan_to_num permute_dims ravel real real_if_close require reshape"
     " rollaxis rot90 sliding_window_view split squeeze swapaxes transpose trim_zeros unstack view"
-    " vsplit matrix_power"
+    " vsplit matrix_power block_diag bmat bsr_array bsr_matrix coo_array coo_matrix csc_array"
+    " csc_matrix csr_array csr_matrix dia_array dia_matrix diags diags_array tocoo tocsc tocsr"
 )
 """Those, and methods, whose results may lead to what they are given."""
 
 REDUCING = _words("all any argmax argmin astype conj copy dot item max mean min prod std sum var")
 METHODS = REDUCING | _words(
     "argsort clip conjugate cumprod cumsum diagonal flatten index nonzero ptp ravel repeat reshape"
-    " round searchsorted squeeze swapaxes take tobytes tolist trace transpose view"
+    " round searchsorted squeeze swapaxes take toarray tobytes tocoo tocsc tocsr todense tolist trace"
+    " transpose view"
 )
-"""Methods of arrays and lists that change nothing."""
+"""Methods of arrays, sparse ones too, and lists that change nothing."""
 DRAWS = _words(
     "exponential gamma integers lognormal normal permutation poisson random standard_normal uniform"
 )
@@ -211,7 +215,9 @@ def _writes(name: str, call: ast.Call, first: int) -> bool:
     operands = _PLACES.get(name, 99 if row is None else row.operands)
     known = name in PARAMETERS and name not in _PLACES
     names = PARAMETERS[name] if known else ("x",) * operands + ("out",)
-    used = [one.arg or "out" for one in call.keywords]
+    refused = [one for one in call.keywords if getattr(one.value, "value", None) is False]
+    kept = {one.arg for one in refused if (one.arg or "").startswith("overwrite")}
+    used = [one.arg or "out" for one in call.keywords if one.arg not in kept]
     used += names[first : first + len(call.args)]
     # SciPy's are told so that they may overwrite what they are given
     used += ["out" for one in call.args if getattr(one, "value", 0) is True]

@@ -16,12 +16,14 @@ from advisor.ir.array_calls import (
     COMPREHENSION,
     SHORT,
     ArrayCall,
+    as_loop,
     called,
+    has_few,
     is_few,
     passed,
     turning,
 )
-from advisor.ir.changes import Loop, Names, heads_of, path_of
+from advisor.ir.changes import Loop, Names, heads_of, is_opaque, path_of
 from advisor.ir.effects import MAKING
 from advisor.ir.functions import File, file_of
 from advisor.ir.unchanging import turning_in
@@ -31,7 +33,7 @@ from advisor.numpy_table import ELEMENTWISE
 from advisor.source import walked
 from costdb.records import dataclass
 
-AGAIN, BY_ELEMENT, GROWN = "ADV506", "ADV401", "ADV507"
+AGAIN, BY_ELEMENT, GROWN, FACTORED = "ADV506", "ADV401", "ADV507", "ADV505"
 """The rules that tell also of what has no kernel, and so no price."""
 _OF_NUMBERS = frozenset({"int", "float", "abs", "min", "max", "round", "len", "range", "append"})
 _Loop = ast.For | ast.While | COMPREHENSION
@@ -43,6 +45,16 @@ _JOINING = frozenset(
     f"numpy.{name}"
     for name in ("append", "concatenate", "hstack", "vstack", "dstack", "column_stack", "row_stack")
 )
+_ROWS = 60
+"""Matrices of so many rows are factorised for longer than SciPy's functions take to be called."""
+_SOLVING = {
+    "numpy.linalg.solve": ("scipy.linalg.lu_factor", f"matrices of {_ROWS} rows and more"),
+    "scipy.linalg.solve": ("scipy.linalg.lu_factor", "matrices of ten rows and more"),
+    "scipy.sparse.linalg.spsolve": ("scipy.sparse.linalg.splu", "loops of three and more"),
+    "numpy.linalg.lstsq": ("np.linalg.pinv", "well-conditioned matrices of ten rows and more"),
+    "scipy.linalg.lstsq": ("scipy.linalg.pinv", "well-conditioned matrices of ten rows and more"),
+}
+"""Functions that solve equations; what does their larger part once, and where that pays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,8 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
                 yield from _searches(own, one, names, file)
             if isinstance(one, Loop):
                 yield from _growing(own, one, names, file, told)
+            if isinstance(one, _Loop):
+                yield from _factored(own, one, names, file, told)
             if isinstance(one, ast.For) and one not in told:
                 yield from _groups(own, one, names, told)
 
@@ -161,6 +175,31 @@ def _groups(own: str, loop: ast.For, names: Names, told: set[ast.AST]) -> Iterat
     title = f"take `{ast.unparse(taken)}` of all groups at once, by one sort or `np.bincount`"
     why = "each iteration compares all elements with what it goes through"
     yield OneByOne(own, loop, taken, title, why, "hundreds of groups")
+
+
+def _factored(
+    own: str, loop: _Loop, names: Names, file: File, told: set[ast.AST]
+) -> Iterator[OneByOne]:
+    """Yield the equations that a loop solves with a matrix that it leaves alone."""
+    solving = [
+        one
+        for one in walked(loop)
+        if isinstance(one, ast.Call) and names.imported(one.func) in _SOLVING and len(one.args) > 1
+    ]
+    whole = as_loop(loop) if isinstance(loop, COMPREHENSION) else loop
+    if not solving or is_opaque(whole) or is_few(getattr(whole, "iter", None), names, file):
+        return
+    turns = turning_in(whole, names)
+    for one in solving:
+        matrix, right = one.args[:2]
+        small = has_few(matrix, names, file)
+        if one in told or small or turns.of(matrix) != frozenset() or turns.of(right) == frozenset():
+            continue
+        told.add(one)
+        by, when = _SOLVING[names.imported(one.func)]
+        title = f"factorise `{ast.unparse(matrix)}` once, before the loop, by `{by}`"
+        why = "each iteration factorises it again, which takes by far the most of solving"
+        yield OneByOne(own, loop, one, title, why, when, FACTORED)
 
 
 # --- random numbers -------------------------------------------------------------------------------

@@ -60,7 +60,23 @@ TOLD |= {
     MASKED.format(test="y == k", more=""): "`a[m]` of all groups",
     MASKED.format(test="(y >= k) & (y < k + 1)", more=""): "`a[m]` of all groups",
 }
+# equations with one matrix
+SOLVED = "for i in range(n):\n    y = np.linalg.solve({matrix}, y)\n{more}return y"
+TOLD |= {
+    SOLVED.format(matrix="a", more=""): "`a` once, before the loop, by `scipy.linalg.lu_factor`",
+    SOLVED.format(matrix="a - n * h", more=""): "factorise `a - n * h` once",
+    "m = a + h\nwhile f:\n    y = np.linalg.solve(m, y)\nreturn y": "factorise `m` once",
+    "return [np.linalg.lstsq(a, i, rcond=None)[0] for i in y]": "by `np.linalg.pinv`",
+    "from scipy.sparse.linalg import spsolve\nfor i in range(1, n):\n"
+    "    y[i] = spsolve(a, h @ y[i - 1])\nreturn y": "by `scipy.sparse.linalg.splu`",
+}
 QUIET = [
+    SOLVED.format(matrix="a - i * h", more=""),
+    SOLVED.format(matrix="a", more="    a[0] = y[0]\n"),
+    SOLVED.format(matrix="a", more="    a = a * y\n"),
+    SOLVED.format(matrix="a", more="").replace("range(n)", "range(3)"),
+    "a = np.eye(4)\n" + SOLVED.format(matrix="a", more=""),
+    "return [np.linalg.solve(i, y) for i in a]",
     MASKED.format(test="y == 3", more=""),
     MASKED.format(test="y == k", more="    a[k] = h[k]\n"),
     MASKED.format(test="y == k", more="    y = y - h[k]\n"),
