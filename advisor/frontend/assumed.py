@@ -462,6 +462,7 @@ class _Uses(Calls):
         for name in self.nested - self.sure:
             # rows of an array, or lists in a list
             for _, part in (*self.bound.get(name, ()), (0, self.given.get(name, Part()))):
+                part.chosen |= not part.other
                 part.other = True
 
     def tell(self) -> None:

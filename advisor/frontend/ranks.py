@@ -394,6 +394,8 @@ class Told:
         """
         for key, parts in self._told.items():
             held = key[1].startswith(".")
+            if held:  # what others know goes over what one method takes it for
+                parts = [one for one in parts if not (one.other and one.chosen)] or parts
             sure = [one.least for one in parts if one.least == one.most and not one.chosen]
             likely = sure or [one.least for one in parts if chosen or not one.chosen]
             if not held and len({*sure}) > 1 and key[1] in self.parameters.get(key[0], ()):
@@ -407,7 +409,7 @@ class Told:
                     whole=held and any(one.whole for one in parts),
                     chosen=not sure,
                 )
-            elif not any(one.number for one in parts):
+            elif held or not any(one.number for one in parts):
                 self.known[key] = Part(other=True)
         self._told.clear()
         names = Counter(name for of, name in self.known if of)
@@ -724,6 +726,8 @@ class Parts:
             kind = self.own[0] if owner == self.own[1] else self.made.get(owner, "")
             self.given[name] = self.file.about(kind, f".{attr}")
             self.given[name].names = frozenset((name,))
+            if self.given[name].number and not self.given[name].chosen:
+                self.sure.add(name)
         return self.given[name]
 
     def _subscript(self, node: ast.Subscript) -> Part:

@@ -193,7 +193,12 @@ def _factored(
     for one in solving:
         matrix, right = one.args[:2]
         small = has_few(matrix, names, file)
-        if one in told or small or turns.of(matrix) != frozenset() or turns.of(right) == frozenset():
+        if (
+            one in told
+            or small
+            or turns.of(matrix) != frozenset()
+            or turns.of(right) == frozenset()
+        ):
             continue
         told.add(one)
         by, when = _SOLVING[names.imported(one.func)]

@@ -519,7 +519,6 @@ def _counted(
 ) -> int:
     """Return for how many values of an index all of some conditions are as they are asked to be."""
 
-
     def held(some: Iterable[int]) -> int:
         every = ({**dict(sizes), index: k} for k in some)
         return sum(all(bool(evaluate(v, one)) == first for v, first in asked) for one in every)

@@ -424,6 +424,30 @@ def test_what_a_call_shows_to_be_a_list_is_no_array(brackets: str, told: int) ->
     assert len([one for one in checked(source).findings if one.fix]) == told
 
 
+@pytest.mark.parametrize(
+    ("made", "told"), [("np.ones((len(x), 3))", 1), ("[]", 0), ("[(0, 1, 2.0)] * len(x)", 0)]
+)
+def test_an_attribute_that_is_bound_to_a_list_is_no_array_in_other_methods(
+    made: str, told: int
+) -> None:
+    source = f"""
+        import numpy as np
+
+
+        class Grid:
+            def __init__(self, x):
+                self.branches = {made}
+                self.x = np.asarray(x, dtype=float)
+
+            def flows(self):
+                out = np.zeros(len(self.branches))
+                for k in range(len(self.branches)):
+                    out[k] = (self.branches[k][0] - self.branches[k][1]) / self.branches[k][2]
+                return out
+    """
+    assert len(checked(source).findings) == told
+
+
 @pytest.mark.parametrize(("returned", "told"), [("v[:m]", 0), ("np.ones(m)[:m]", 1)])
 def test_a_part_of_a_list_is_one(returned: str, told: int) -> None:
     source = f"""
