@@ -93,9 +93,9 @@ _IMPURE = _words(
     "apply_along_axis apply_over_axes copyto fill_diagonal fromfile frompyfunc fromfunction"
     " fromiter genfromtxt load loadtxt memmap nditer piecewise place put put_along_axis putmask"
     " save savetxt savez savez_compressed set_printoptions seterr vectorize errstate"
-    " generic_filter generic_filter1d LowLevelCallable LinearOperator aslinearoperator bicg bicgstab"
-    " cg cgs eigs eigsh expm_multiply gcrotmk gmres lgmres lobpcg lsmr lsqr minres onenormest qmr"
-    " svds tfqmr"
+    " generic_filter generic_filter1d LowLevelCallable LinearOperator aslinearoperator bicg"
+    " bicgstab cg cgs eigs eigsh expm_multiply gcrotmk gmres lgmres lobpcg lsmr lsqr minres"
+    " onenormest qmr svds tfqmr"
 )
 """Functions of `MODULES` that change what they are given, or more, or run other code."""
 WRITING = _words("at copyto fill_diagonal place put put_along_axis putmask")
@@ -123,8 +123,8 @@ SHARING = _words(
 REDUCING = _words("all any argmax argmin astype conj copy dot item max mean min prod std sum var")
 METHODS = REDUCING | _words(
     "argsort clip conjugate cumprod cumsum diagonal flatten index nonzero ptp ravel repeat reshape"
-    " round searchsorted squeeze swapaxes take toarray tobytes tocoo tocsc tocsr todense tolist trace"
-    " transpose view"
+    " round searchsorted squeeze swapaxes take toarray tobytes tocoo tocsc tocsr todense tolist"
+    " trace transpose view"
 )
 """Methods of arrays, sparse ones too, and lists that change nothing."""
 DRAWS = _words(
