@@ -194,6 +194,7 @@ class Seen:
             source="assumed" if arrays or numbers else self.source,
             arrays=(*self.arrays, *arrays),
             numbers=(*self.numbers, *numbers),
+            others=tuple(dict([*text.others, *self.others]).items()),
             bindings=text.bindings,
         )
 
@@ -209,6 +210,7 @@ class Seen:
             self,
             arrays=tuple([arrays.get(one.name, one) for one in self.arrays]),
             numbers=(*(own | numbers if self.function == MODULE else own).values(),),
+            others=tuple(one for one in self.others if one[0] not in arrays),
         )
 
     def wider(self) -> Seen:

@@ -25,7 +25,7 @@ from advisor.frontend.ranks import NUMPY, Key, Part, Told, solve
 from advisor.frontend.trees import GOING_THROUGH
 from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
-from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
+from advisor.observed import SEQUENCE, Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import OF_ARRAYS, imports_of, tree_of, walked, with_keys
 from costdb.records import replace
 
@@ -277,6 +277,7 @@ def _assumed(
     roots = tuple(f"{what.name}." for what in known if what)
     others = (*roots, *(f"{one}." for one in stored.keys() - read.made.keys()))
     told = [x for one, x in found.items() if x and one not in own and not one.startswith(others)]
+    arrays = tuple(one for one in told if isinstance(one, SeenArray))
     bindings = (
         SeenBinding(lines[line - 1].strip(), what.name, _as_bound(what))
         for line, what in bound
@@ -286,11 +287,28 @@ def _assumed(
         name,
         line,
         "assumed",
-        tuple(one for one in told if isinstance(one, SeenArray)),
+        arrays,
         tuple(one for one in told if isinstance(one, SeenNumber)),
         calls=SOME,
+        others=tuple((one.name, SEQUENCE) for one in arrays if one.name not in read.shown),
         bindings=tuple(dict.fromkeys(bindings)),
     )
+
+
+def _of_arrays(body: ast.stmt) -> Iterator[ast.expr]:
+    """Yield what statements do to what only arrays allow: a list has no shape, and no product."""
+    for one in walked(body):
+        match one:
+            case ast.Attribute(value, attr) if attr in (OF_ARRAYS | METHODS) - OF_OTHERS:
+                yield value
+            case ast.Subscript(value, ast.Tuple()):
+                yield value
+            case ast.BinOp(left, op, right) if not isinstance(op, ast.Add):
+                yield from (left, right)
+            case ast.Compare(left, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], [right]):
+                yield from (left, right)
+            case ast.UnaryOp(ast.USub(), operand):
+                yield operand
 
 
 def _told(
@@ -411,6 +429,7 @@ class _Uses(Calls):
         self._line, self._results = 0, list[tuple[Key, Part]]()
         for one in self.given.keys() & {*file.parameters.get(self._name, ())} - dropped:
             part, known = self.given[one], file.about(self._name, one)
+            self.shown |= {one} if (self._name, one) in file.shown else set()
             part.other = (self._name, one) in file.mixed
             if not known.other:
                 part.least, part.most, part.number = known.least, known.most, known.number
@@ -424,6 +443,7 @@ class _Uses(Calls):
             self.rules.same(part, known)
         elif annotation is not None and "ndarray" in ast.unparse(annotation).lower():
             self.array(part, 1)
+            self.shown.add(name)
         elif annotation is not None:
             part.other = True
 
@@ -440,6 +460,7 @@ class _Uses(Calls):
             match made.value:
                 case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
                     self.made[name] = kind
+        self.shown |= {ast.unparse(one) for part in body for one in _of_arrays(part)}
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
         self.appended = frozenset(
             one.value.id
@@ -480,8 +501,12 @@ class _Uses(Calls):
             for one, part in self.given.items()
             if one.partition(".")[0] in parameters and not part.chosen
         )
+        doubtful = {id(part) for name, part in self.given.items() if name not in self.shown}
+        doubtful |= self.rules.asked
+        made = {name for name, part in self.put.items() if id(part) not in doubtful}
+        doubtful -= {id(self.given[name]) for name in made & self.given.keys()}
         for key, part in (*held, *self.passed, *results, *needs):
-            self.file.tell(key, part)
+            self.file.tell(key, part, doubtful=id(part) in doubtful)
 
     def part(self, node: ast.expr) -> Part:
         """Return the part that an expression is."""

@@ -324,6 +324,8 @@ class Calls(Parts):
 
     def _drawn(self, name: str, nodes: Sequence[ast.expr], named: Mapping[str, ast.expr]) -> Part:
         """Return random numbers."""
+        if name == "choices" or (name == "sample" and len(nodes) > 1):
+            return Part(other=True)  # Python's own give lists
         if name in ("rand", "randn"):
             for one in nodes:
                 self.counted(one)

@@ -100,6 +100,8 @@ class Rules:
     """What holds between the parts of a text."""
 
     all: list[Rule] = field(default_factory=list)
+    asked: set[int] = field(default_factory=set)
+    """Parts that are numbers only as a function needs them to be."""
 
     def same(self, one: Part, other: Part) -> None:
         """Two parts are one thing."""
@@ -165,7 +167,9 @@ class Rules:
         """A part is passed on to a function that needs something: where nothing else tells."""
 
         def narrow() -> None:
-            part.number |= by.number and not part.other
+            if not part.number and not part.other:
+                self.asked.add(id(part))
+                part.number = True
             part.whole |= by.whole and part.number
 
         def choose() -> None:
@@ -374,6 +378,8 @@ class Told:
         Attributes that are bound where an object is made, and nowhere else.
     mixed : set of (str, str)
         Parameters that calls give several ranks: what holds for one may not for another.
+    shown : set of (str, str)
+        Parameters for which all calls give arrays, and attributes that some method binds to one.
     """
 
     parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -381,19 +387,28 @@ class Told:
     read: Mapping[str, frozenset[str]] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     mixed: set[Key] = field(default_factory=set)
+    shown: set[Key] = field(default_factory=set)
     _told: dict[Key, list[Part]] = field(default_factory=dict)
+    _doubtful: list[Part] = field(default_factory=list)
 
-    def tell(self, key: Key, part: Part) -> None:
-        """Note what something is in one place, where ranks are settled."""
+    def tell(self, key: Key, part: Part, *, doubtful: bool = False) -> None:
+        """Note what something is in one place, where ranks are settled.
+
+        It is `doubtful` where that may be a list, by all that is done with it there.
+        """
         self._told.setdefault(key, []).append(part)
+        self._doubtful += [part] if doubtful else []
 
     def settle(self, *, chosen: bool) -> None:
         """Know what all places agree on: calls may differ, attributes are what any use needs.
 
         What a place has `chosen` it may choose otherwise, once it knows what others are sure of.
         """
+        doubtful = {id(part) for part in self._doubtful}
         for key, parts in self._told.items():
             held = key[1].startswith(".")
+            arrays = (one.number and one.least and id(one) not in doubtful for one in parts)
+            self.shown |= {key} if (any if held else all)(arrays) else set()
             if held:  # what others know goes over what one method takes it for
                 parts = [one for one in parts if not (one.other and one.chosen)] or parts
             sure = [one.least for one in parts if one.least == one.most and not one.chosen]
@@ -412,6 +427,7 @@ class Told:
             elif held or not any(one.number for one in parts):
                 self.known[key] = Part(other=True)
         self._told.clear()
+        self._doubtful.clear()
         names = Counter(name for of, name in self.known if of)
         self.known |= {
             ("", name): part
@@ -462,6 +478,10 @@ class Parts:
         The class that a method is of, and what it calls its object.
     made : dict of str to str
         Names that one object is bound to, which is made here, and their classes.
+    shown : set of str
+        What its uses, the rest of the file or an annotation show to be an array, and no list.
+    put : dict of str to Part
+        What attributes are bound to.
     """
 
     def __init__(
@@ -478,7 +498,8 @@ class Parts:
         self.now = dict(self.given)
         self.in_sum = False
         # names with subscripts of subscripts, and those that are used as only arrays are
-        self.nested, self.sure = set[str](), set[str]()
+        self.nested, self.sure, self.shown = set[str](), set[str](), set[str]()
+        self.put = dict[str, Part]()
 
     def number(self, *, whole: bool = False, rank: int = 0) -> Part:
         """Return a part that is known to hold numbers."""
@@ -664,6 +685,7 @@ class Parts:
                 self.rules.stored(part, self.part(target))
             case ast.Attribute():
                 self.rules.same(part, self.part(target))
+                self.put[ast.unparse(target)] = part
 
     def bind(self, name: str, part: Part) -> None:
         """Bind a name from here on."""
@@ -728,6 +750,7 @@ class Parts:
             self.given[name].names = frozenset((name,))
             if self.given[name].number and not self.given[name].chosen:
                 self.sure.add(name)
+            self.shown |= {name} if (kind, f".{attr}") in self.file.shown else set()
         return self.given[name]
 
     def _subscript(self, node: ast.Subscript) -> Part:

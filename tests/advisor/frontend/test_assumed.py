@@ -448,6 +448,75 @@ def test_an_attribute_that_is_bound_to_a_list_is_no_array_in_other_methods(
     assert len(checked(source).findings) == told
 
 
+SWEPT = """
+    import random
+    import numpy as np
+
+
+    def turns(x, low):
+        n = 0
+        {use}
+        for i in range(len(x) - 1):
+            if x[i] * x[i + 1] < low:
+                n += 1
+        return n
+
+
+    def through(y, low):
+        return turns(y, low)
+
+
+    class Path:
+        def __init__(self, lengths):
+            self.lengths = {made}
+
+        def folds(self):
+            n = 0
+            for i in range(len(self.lengths) - 1):
+                if self.lengths[i] * self.lengths[i + 1] < 0.0:
+                    n += 1
+            return n
+    {calls}
+"""
+SHOWN = {
+    "y = x.shape": True, "y = x - low": True, "y = x > low": True, "y = -x": True,
+    "y = sorted(x)": False, "y = np.sum(x)": False, "for y in x: pass": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", SHOWN)
+def test_an_edit_for_arrays_needs_something_that_shows_that_it_is_no_list(use: str) -> None:
+    source = SWEPT.format(use=use, made="list(lengths)", calls="")
+    (fix,) = [one.fix for one in checked(source).findings]
+    assert fix is not None and ("may be a list" in fix.legality) is not SHOWN[use]
+    assert (fix.applicability is Applicability.DISPLAY) is not SHOWN[use]
+
+
+@pytest.mark.parametrize(
+    ("calls", "offered"),
+    [
+        *(("through(k * np.arange(n), 0)", True), ("turns(k * np.arange(n), 0)", False)),
+        *(("through(z, 0)", False), ("through(random.sample(z, n), 0)", False)),
+        ("through(np.ones(n), 0), turns(z, 0)", False),
+    ],
+)
+def test_calls_that_hand_on_what_they_are_given_show_no_array(calls: str, offered: bool) -> None:
+    source = SWEPT.format(
+        use="", made="[]", calls=f"\n\n    def start(n, k, z):\n        {calls}\n"
+    )
+    fixes = [one.fix for one in checked(source).findings]
+    assert offered is any(one and one.applicability is Applicability.UNSAFE for one in fixes)
+
+
+@pytest.mark.parametrize(("made", "offered"), [("np.diff(lengths)", True), ("lengths", False)])
+def test_an_attribute_is_shown_where_it_is_bound(made: str, offered: bool) -> None:
+    source = SWEPT.format(use="x = list(x)", made=made, calls="")
+    fixes = [one.fix for one in checked(source).findings if one.kernel == "folds"]
+    assert [one is not None and one.applicability is Applicability.UNSAFE for one in fixes] == [
+        offered
+    ]
+
+
 @pytest.mark.parametrize(("returned", "told"), [("v[:m]", 0), ("np.ones(m)[:m]", 1)])
 def test_a_part_of_a_list_is_one(returned: str, told: int) -> None:
     source = f"""
