@@ -230,6 +230,9 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     if shared:
         why = f"{shared}, which had memory in common in a run, must not"
         return _only_shown(finding, own, why)
+    if lists := kernel.given_as_lists & _changed(kernel, proposal.variant):
+        why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
+        return _only_shown(finding, own, why)
     # what only moves does so whatever else is assumed
     moves = kernel.assumed and getattr(rule, "moves", False)
     for other in () if moves else kernel.kinds():
@@ -249,9 +252,6 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
                 f"{own.legality}; for calls with {_difference(kernel, other)}: {same.legality}"
             )
             own = Fix(Applicability.UNSAFE, argument, own.edits)
-    if lists := kernel.given_as_lists & _changed(kernel, proposal.variant):
-        why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
-        return _only_shown(finding, own, why)
     if doubtful and "overlap" not in own.legality:
         argument = f"{own.legality}, and if {doubtful} do not overlap in memory"
         own = Fix(Applicability.UNSAFE, argument, own.edits)

@@ -1123,8 +1123,9 @@ ELEMENTS = """
 
     def within(E, grid, radii):
         X, Y = grid.axes()
-        I = np.abs(E) ** 2
+        I = np.abs(-E) ** 2
         out = []
+        assert radii.size
         for r in radii:
             out.append(np.sum(I[np.sqrt(X ** 2 + Y ** 2) <= r]) / np.sum(I))
         return np.array(out)
