@@ -205,6 +205,12 @@ def assigned_names(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(name for one in nodes_in(node) for name, _ in bindings_of(one))
 
 
+def names_of_its_own(node: cst.CSTNode) -> frozenset[str]:
+    """Return every name that a function binds, its parameters too."""
+    parameters = (one.name.value for one in nodes_in(node) if isinstance(one, cst.Param))
+    return assigned_names(node).union(parameters)
+
+
 def escaping_indices(node: cst.CSTNode) -> frozenset[str]:
     """Return the indices of loops whose names are also used outside of those loops."""
     indices: set[str] = set()

@@ -231,7 +231,10 @@ def _kernel(
     scope.kept |= own_scope.later | own_scope.elsewhere.keys()
     line = 0 if node.name.value == MODULE else span_of(node.name).start_line
     reading = Reading(context.source, line, scope)
-    pragmas, functions = read_pragmas(path, own), (function.scopes, reader.functions)
+    # what a loop alone binds is the same in the function that it stands in
+    alone = seen is not None and seen.alone
+    scopes = function.scopes[:-1] if alone else function.scopes
+    pragmas, functions = read_pragmas(path, own), (scopes, reader.functions)
     scope.kind_of = reading.kind_of
     body = Body(scope, reader.declarations, pragmas, threads, reading, *functions).block(node.body)
     if seen is not None:
@@ -293,7 +296,7 @@ def _kernel(
             or scope.given & {one.name for one in seen.bindings}
         ),
         calls=SOME if seen is None else seen.calls,
-        alone=seen is not None and seen.alone,
+        alone=alone,
         general=cache(partial(_kernel, found, reader, context, True)),
         kinds=cache(
             lambda: tuple(

@@ -23,6 +23,7 @@ from advisor.frontend.bindings import (
     held_in,
     name_node,
     names_in,
+    names_of_its_own,
     settled,
     target_names,
 )
@@ -568,7 +569,7 @@ def as_function(
 
 
 def loop_alone(found: LoopAlone, module: cst.Module, span_of: SpanOf) -> tuple[FoundKernel, SpanOf]:
-    """Return a loop as a function of the names that it reads before it binds them.
+    """Return a loop as a function of the names that it reads, also in functions of the file.
 
     What it binds that stands anywhere else in the function around it is what it gives back.
     """
@@ -580,7 +581,7 @@ def loop_alone(found: LoopAlone, module: cst.Module, span_of: SpanOf) -> tuple[F
         bound = _own_names(other)
         outside -= Counter({n: count for n, count in counted_names(other).items() if n in bound})
     later = assigned_names(loop) & {*outside, *scopes[-1].elsewhere}
-    read = sorted(known & names_in(loop))
+    read = sorted(filter(str.isidentifier, known))
     span = span_of(loop)
     head = Span(span.start_line, span.start_column, span.start_line, span.start_column)
     node, places = as_function(seen.function, [loop], span_of, head, read, sorted(later))
@@ -639,5 +640,4 @@ def _own_names(node: cst.CSTNode) -> frozenset[str]:
 
     if isinstance(node, cst.For):
         look(node)
-    parameters = (one.name.value for one in nodes_in(node) if isinstance(one, cst.Param))
-    return assigned_names(node).union(parameters) - read
+    return names_of_its_own(node) - read

@@ -169,3 +169,56 @@ def test_sizes_that_are_one_number_on_some_rank_are_two(tmp_path: Path) -> None:
     for ranks in (1, 2, 3):
         programs = {"pulls": (before, after, 1e-9)}
         assert run_side_by_side(tmp_path, programs, ranks) == {"pulls": "same"}
+
+
+OWN_ROWS = """\
+def main(comm):
+    rank, size = comm.Get_rank(), comm.Get_size()
+    n = 240
+    rows = n // size
+    new, old = np.zeros((rows, n)), np.sqrt(np.arange(rows * n) + rank).reshape(rows, n)
+
+    def place(i):
+        return rank * rows + i
+
+    for step in range(3):
+        old[0] = comm.sendrecv(old[-1], dest=(rank + 1) % size, source=(rank - 1) % size)
+        for i in range(rows):
+            if place(i) > 0 and place(i) < n - 1:
+                for j in range(1, n - 1):
+                    new[i, j] = old[i, j + 1] - old[i, j - 1]
+        old, new = new, old
+    return old, new
+"""
+
+
+def test_functions_that_a_loop_calls_are_read_with_the_names_around_it(tmp_path: Path) -> None:
+    before = f"{HEADER}{OWN_ROWS}{WHOLE}"
+    (found,) = checked(OWN_ROWS, "ADV401").findings
+    assert found.fix is not None and found.fix.applicability is Applicability.UNSAFE
+    after = apply_edits(before, found.fix.edits)
+    assert after.count("for ") == before.count("for ") - 2
+    for ranks in (1, 2, 3):
+        programs = {"rows": (before, after, 1e-12)}
+        assert run_side_by_side(tmp_path, programs, ranks) == {"rows": "same"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # the function has a name of its own that the loop has as well
+        ("    def place(i):", "    first = rank\n\n    def place(i):\n        rank = first % 2"),
+        ("        return rank", "        nonlocal rank\n        rank += 0\n        return rank"),
+    ],
+)
+def test_functions_with_other_names_are_not_read_as_what_they_do(
+    change: tuple[str, str], tmp_path: Path
+) -> None:
+    text = OWN_ROWS.replace(*change)
+    assert text != OWN_ROWS
+    before = f"{HEADER}{text}{WHOLE}"
+    for found in checked(text, "ADV401").findings:
+        if found.fix is not None and found.fix.edits:
+            after = apply_edits(before, found.fix.edits)
+            programs = {"rows": (before, after, 1e-12)}
+            assert run_side_by_side(tmp_path, programs, 2) == {"rows": "same"}

@@ -165,7 +165,7 @@ def _in_block(
 ) -> Iterator[Proposal]:
     for parts in at_one_place(body):
         span, node = parts[0].span, statement_at(parts[0].span, kernel.context)
-        if not isinstance(node, ast.For | ast.While):
+        if not isinstance(node, ast.For | ast.While) or node.lineno in taken:
             continue
         waits = next(filter(None, (_what_waits(part, node, kernel) for part in parts)), "")
         is_taken = all(_is_taken(part, node, kernel, taken) for part in parts)

@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from advisor.frontend.bindings import assigned_names, dotted
+from advisor.frontend.bindings import assigned_names, dotted, names_of_its_own
 from advisor.frontend.directives import spoken_of
 from advisor.frontend.spmd.assignments import (
     assign,
@@ -24,7 +24,7 @@ from advisor.frontend.spmd.functions import define
 from advisor.frontend.spmd.joining import carry, condition_of, meet
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.subscripts import interpreted, iteration, name_of
-from advisor.frontend.spmd.values import Number, Record, Value
+from advisor.frontend.spmd.values import Function, Number, Record, Value
 from advisor.frontend.trees import is_loop, nodes_in
 from advisor.ir.spmd.steps import (
     Branch,
@@ -258,11 +258,25 @@ def _note_loop(node: cst.CSTNode, run: Run) -> None:
     if run.file is not run.home:
         return
     if node not in run.loops:
-        found = (dotted(one) for one in nodes_in(node) if isinstance(one, cst.Name | cst.Attribute))
-        run.loops[node] = dict.fromkeys(one for one in found if one and one.count(".") < 2)
+        run.loops[node] = dict.fromkeys(_named_in(node, run, {node}))
     names = run.loops[node]
     for name in names:
         names[name] = _denoted(name, run)
+
+
+def _named_in(node: cst.CSTNode, run: Run, known: set[cst.CSTNode]) -> Iterator[str]:
+    """Yield names in a piece of source, and what the functions of the file that it calls read."""
+    found = (dotted(one) for one in nodes_in(node) if isinstance(one, cst.Name | cst.Attribute))
+    for name in (one for one in found if one and one.count(".") < 2):
+        yield name
+        called = _denoted(name, run)
+        if not isinstance(called, Function) or called.owner is not None or called.module:
+            continue
+        if called.node not in known:
+            known.add(called.node)
+            own = names_of_its_own(called.node)
+            inside = _named_in(called.node.body, run, known)
+            yield from (one for one in inside if one.partition(".")[0] not in own)
 
 
 def _denoted(name: str, run: Run) -> Value | None:
