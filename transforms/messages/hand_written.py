@@ -35,7 +35,8 @@ what came. Pickled objects stay pickled: whether they need be is ADV601. Where n
 large these are, the finding has no factor, and says from how many ranks on it pays.
 
 **When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
-others of the function are under way; chains outside loops, which are set-up or output; pieces that
+others of the function are under way; chains outside loops, which are set-up or output; exchanges
+of two ranks where a clock is read, which may measure these; pieces that
 are not in the order of ranks; branches that communicate besides; what a root makes anew, or picks
 by its index, for each rank and which is no slice of one array; chains and loops that pass on what
 they received; pieces of which the same loop brings answers; programs that would wait for ever as
@@ -180,7 +181,7 @@ def _of_all_ranks(
         _EXCHANGED,
         "what all ranks are sent has no name together"
         if call.op is not Op.SENDRECV
-        else "at an end there is nobody",
+        else "at an end there is nobody, or other ranks take no part",
         conditions=("every rank knows how much comes from each",) * call.varying
         + ("every rank has lines of its own",) * (call.op is Op.SENDRECV),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ranks import needs_mpi, on_ranks
-from tests.transforms.spmd_running import HEADER, proposals
+from tests.transforms.spmd_running import HEADER, proposals, run_side_by_side
 from transforms.messages.hand_written import TRANSFORM
 
 TURN = """\
@@ -157,3 +157,49 @@ def test_messages_that_have_to_wait_stay(name: str) -> None:
     source = program(f"def exchange(u):\n{QUIET[name].format(**words)}", "exchange")
     told = [one.title for one in proposals(source, TRANSFORM)]
     assert not [one for one in told if "Sendrecv" in one or "one way first, then" in one]
+
+
+PAIR = """\
+def main(comm):
+    rank = comm.Get_rank()
+    mine, theirs = np.arange(90000.0) + rank, np.zeros(90000)
+    if rank == 0:
+        comm.Send(mine, dest=1)
+        comm.Recv(theirs, source=1)
+    elif rank == 1:
+        comm.Recv(theirs, source=0)
+        comm.Send(mine, dest=0)
+    return mine, theirs
+"""
+
+
+@needs_mpi
+def test_two_ranks_that_exchange_arrays_need_not_take_turns(tmp_path: Path) -> None:
+    before = f"{HEADER}{PAIR}"
+    (told,) = proposals(before, TRANSFORM)
+    assert told.title.startswith("exchange by `Sendrecv`") and len(told.after) == 1
+    after = before
+    for turns in (
+        ("Send(mine, dest=1)", "Recv(theirs, source=1)"),
+        ("Recv(theirs, source=0)", "Send(mine, dest=0)"),
+    ):
+        other = turns[0][-2]
+        call = f"Sendrecv(mine, dest={other}, recvbuf=theirs, source={other})"
+        after = after.replace("\n        comm.".join(turns), call)
+    assert after.count("Sendrecv") == 2
+    for ranks in (2, 3):
+        assert run_side_by_side(tmp_path, {"pair": (before, after, 0)}, ranks) == {"pair": "same"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("Send(mine, dest=0)", "Send(theirs, dest=0)"),
+        ("elif rank == 1", "else"),
+        ("    if rank == 0", "    start = MPI.Wtime()\n    if rank == 0"),
+        ("comm.Send(mine, dest=1)\n", "comm.Send(mine, dest=1)\n        comm.Send(mine, dest=1)\n"),
+    ],
+)
+def test_pairs_that_answer_or_measure_stay(change: tuple[str, str]) -> None:
+    text = PAIR.replace(*change)
+    assert text != PAIR and not proposals(f"{HEADER}{text}", TRANSFORM)
