@@ -2,10 +2,11 @@
 
 **What it does.** Finds collectives that move more than is used of it: a broadcast of a whole array
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
-(`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
-field that is gathered for one number (`reduce`, `allreduce`), one of which some planes are used, or
-what is next to the own block, what every step gathers or reduces but few steps or only what is
-behind the loop use, what all ranks get but one rank uses (`reduce`, `gather`, or nothing), parts
+(`Reduce_scatter_block`), a sum over arrays that are zero but for the own block, or for rows or
+columns of one's own (`Allgather`), a field that is gathered for one number (`reduce`, `allreduce`),
+one of which some planes are used, or what is next to the own block, what every step gathers or
+reduces but few steps or only what is behind the loop use, what all ranks get but one rank uses
+(`reduce`, `gather`, or nothing), parts
 that the root gathers to add (`Reduce`, `Allreduce`), to count all that is in them (`reduce`), or of
 which it makes what it sends to all (`allgather`, `allreduce`).
 
@@ -47,14 +48,28 @@ are unsafe. Shown only are pickled scatters, and what would be sent something el
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Order, Payload, PayloadKind, View, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
-from advisor.ir.values import Range, Scalar
-from costdb.expr import Expr, num
+from advisor.ir.spmd.steps import (
+    Allocate,
+    Communicate,
+    Communicator,
+    Compute,
+    Copy,
+    Leave,
+    Op,
+    Step,
+    Visit,
+    walk,
+)
+from advisor.ir.values import Point, Range, Scalar
+from advisor.source import Span
+from costdb.expr import Expr, ceil_div, minimum, num
+from costdb.expr.nodes import Sym
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     block_of,
@@ -79,15 +94,17 @@ from transforms.kit.names import (
     words,
 )
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import Edits, in_place_of
+from transforms.kit.ranks import own_block, root_only
+from transforms.kit.rewrite import Edits, in_place_of, span_of, tree_of
+from transforms.messages.buffers import carried
 from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
 from transforms.messages.needed_at_root import needed_at_root
 from transforms.messages.needed_later import needed_later
 from transforms.messages.used_parts import counted_parts, own_parts
 
-_ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
+_GATHERS = {Op.REDUCE: Op.GATHER, Op.ALLREDUCE: Op.ALLGATHER}
+_ZEROS = re.compile(r"\bzeros(_like)?\s*\(|\barray\(\s*\[*0(\.0*)?\]\s*\*")
 _UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
 _ZEROED = re.compile(r"\w+\[(:|\.\.\.)\]\s*=\s*0(\.0*)?|\w+\.fill\(\s*0(\.0*)?\s*\)")
 
@@ -137,6 +154,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 yield from found or own_parts(program, function, visit, step)
         yield from combined_parts(program, function)
         yield from _padded_sums(program, function)
+        yield from _sums_of_lines(program, function)
         yield from gathered_fields(program, function)
         yield from counted_parts(program, function)
         yield from needed_at_root(program, function)
@@ -389,6 +407,96 @@ def _gather_lines(
     end = f"len({text}) * {step.receiver}.Get_size()"
     rest = [] if step.in_place else [f"{got.text}[{end} :] = 0"]
     return [f"{step.receiver}.Allgather({sent}, {got.text}[: {end}])", *rest]
+
+
+# --- sums of arrays of which every rank has filled lines of its own -------------------------------
+
+
+def _sums_of_lines(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield a gather for every sum of zeros of which each rank wrote other rows or columns."""
+    for visit, step in function.operations():
+        given, gather = step.send, _GATHERS.get(step.op)
+        if gather is None or given is None or step.operation != "SUM" or not step.blocking:
+            continue
+        if not _is_plain(given) or not is_name(given.text) or given.view is None:
+            continue
+        lines = _own_lines(program, function, step, given.view)
+        if lines is None:
+            continue
+        axis, count = lines
+        which = ("rows", "columns")[axis] if axis < 2 else "planes"
+        yield offer(
+            function,
+            visit,
+            step.span,
+            f"gather the {which} that each rank fills of `{given.text}`, do not add zeros to them",
+            "every element is zero on all ranks but one, so the sum only moves it: it sends and"
+            " adds as many zeros for each element as there are other ranks",
+            (step,),
+            (carried(step, gather, given.dtype, (count,)),),
+            f"a number plus zeros is that number, but for the sign of a zero; {which} of a rank"
+            " come one after the other, and have to be put where they belong",
+            f"the {which} of a rank have no text",
+        )
+
+
+def _own_lines(
+    program: Program, function: SpmdFunction, step: Communicate, view: View
+) -> tuple[int, Expr] | None:
+    """Return the axis along which ranks share an array out, and how many elements each has.
+
+    None if anything else is written to it than lines of its own, which are told by the rank, or
+    if it is named, in whatever function fills it, where more may happen to it.
+    """
+    made, extents = view.buffer.allocation, view.buffer.extents
+    zeros = extents is not None and not made.either and _ZEROS.search(made.text) is not None
+    if extents is None or not zeros or not function.whole.contains(made.span):
+        return None
+    found: set[tuple[int, Expr] | None] = set()
+    names, allowed = {step.send.text if step.send else ""}, [step.statement]
+    around, every = function.whole, Span(1, 0, len(program.context.lines), 0)
+    for visit in walk(function.body, into_calls=True):
+        for target in written(visit.step) or ():
+            if may_share(target, view):
+                same = same_memory(target, view) and len(target.region or ()) == len(extents)
+                found.add(_own_line(target, visit, step.communicator) if same else None)
+                text = program.context.text(visit.step.span)
+                names |= {view.buffer.name, text.partition("[")[0].strip()}
+                allowed += [visit.step.span, *(one.span for one in visit.calls)]
+                around = every if visit.calls else around
+        if isinstance(visit.step, Leave) and visit.calls:
+            allowed.append(visit.step.span)
+    context = program.context
+    parameters = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.arg))
+    allowed += (span_of(one, context.lines) for one in parameters)
+    (line, *others) = found or {None}
+    whole = replace(function, whole=around)
+    places = (place for one in names for place in uses_of(one, whole, program, *allowed))
+    if line is None or others or not all(is_measured(place, program) for place in places):
+        return None
+    axis, count = line
+    for other, extent in enumerate(extents):
+        count = count if other == axis else count * extent
+    return axis, count
+
+
+def _own_line(target: View, visit: Visit, communicator: Communicator) -> tuple[int, Expr] | None:
+    """Return along which axis a place is told by the rank, and how many of these a rank has."""
+    rank, size = communicator.rank, communicator.size
+    assert target.region is not None and target.buffer.extents is not None
+    for axis, index in enumerate(target.region):
+        at = index.at if isinstance(index, Point) else None
+        if at == rank:  # of which there are no more than places
+            return axis, minimum(1, target.buffer.extents[axis] / size)
+        for loop in visit.loops:
+            if not isinstance(at, Sym) or at.name != loop.variable:
+                continue
+            if (loop.low, loop.every) == (rank, size):
+                return axis, ceil_div(target.buffer.extents[axis], size)
+            block = own_block(loop.low, loop.high, rank) if loop.every == num(1) else None
+            if block is not None:
+                return axis, block
+    return None
 
 
 TRANSFORM = ProgramRule("ADV604", "wrong-collective", __doc__, propose)
