@@ -25,8 +25,9 @@ for step in range(n):
 
 **When it stays quiet.** Files with one-sided communication, receives from anybody, files or shared
 memory, where ranks may meet outside of messages; functions that read a clock, and loops that call
-one; loops that print, or in which all is sent from one root or to one, which without a barrier may
-be many messages ahead; barriers outside loops or on another communicator.
+one, or print, unless a call in which all wait for all comes right behind the barrier; loops in
+which all is sent from one root or to one, which without a barrier may be many messages ahead;
+barriers outside loops or on another communicator.
 
 **Fix safety.** Messages come to the same receives without the barrier, as their order between two
 ranks stays. It is unsafe because files and processes that the source does not show may rely on it.
@@ -38,21 +39,34 @@ ranks stays. It is unsafe because files and processes that the source does not s
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from functools import partial
 
 from advisor.ir.spmd.program import Program, ProgramProposal
-from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
+from advisor.ir.spmd.steps import (
+    Allocate,
+    Call,
+    Communicate,
+    Compute,
+    Copy,
+    Interpret,
+    Loop,
+    Op,
+    Visit,
+    walk,
+)
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num
-from transforms.kit.names import is_simple, meet_otherwise, suite_of, timed, words
+from transforms.kit.names import CLOCKS, is_simple, meet_otherwise, suite_of, timed, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import on_all_ranks, same_communicator
-from transforms.kit.rewrite import without_statement
+from transforms.kit.rewrite import tree_of, without_statement
 
 _FROM_OTHERS = frozenset(
     {Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER, Op.SENDRECV}
 )
+_FROM_ALL = _FROM_OTHERS - {Op.SENDRECV}
 _ENDS = frozenset({Op.SEND, Op.RECV})
 _FROM_ROOT = frozenset({Op.BCAST, Op.SCATTER})
 _ROOTED = _FROM_ROOT | {Op.REDUCE, Op.GATHER}
@@ -71,12 +85,12 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         for visit, step in function.operations():
             if step.op is not Op.BARRIER or not visit.loops or not is_simple(step, program):
                 continue
+            other = _next(visit, step, program)
             loop = visit.loops[-1]
-            other = _other(loop, step, gone)
             names = words(context.text(suite_of(loop.span, program)).replace(".", " "))
-            if other is None or names & {"print", *measured}:
-                continue
-            if on_all_ranks(function.visits(), visit):
+            if other is None and names.isdisjoint({"print", *measured}):
+                other = _other(loop, step, gone)
+            if other is not None and on_all_ranks(function.visits(), visit):
                 gone.add(step.span)
                 yield offer(
                     function,
@@ -91,6 +105,40 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                     " lets ranks meet by anything else",
                     partial(without_statement, step.statement, context),
                 )
+
+
+def _next(visit: Visit, barrier: Communicate, program: Program) -> Communicate | None:
+    """Return the call behind a barrier in which each rank waits for all, if nothing is between.
+
+    What ranks did before the barrier then all of them have done behind the call, too. No clock is
+    read in between, and nothing printed.
+    """
+    context, asked = program.context, {"print", *CLOCKS, *timed(program)}
+    line, lines = barrier.statement.end_line + 1, list[str]()
+    for one in walk(visit.block[visit.position + 1 :], into_calls=True):
+        step = one.step
+        lines += context.lines[line - 1 : step.span.start_line - 1]
+        line = max(line, step.span.start_line)
+        match step:
+            case Call(body=(first, *_)):
+                inside = (f for f in ast.walk(tree_of(context.source)) if _holds(f, first.span))
+                line = max((getattr(f, "lineno", 0) for f in inside), default=line)
+            case Communicate(op=op, blocking=True) if op in _FROM_ALL:
+                same = same_communicator(step.communicator, barrier.communicator)
+                named = words(" ".join(lines).replace(".", " "))
+                return step if same and named.isdisjoint(asked) else None
+            case Compute() | Copy() | Allocate() | Interpret():
+                pass
+            case _:
+                return None
+    return None
+
+
+def _holds(node: ast.AST, place: Span) -> bool:
+    """Return whether a function holds a place."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    return node.lineno <= place.start_line <= (node.end_lineno or node.lineno)
 
 
 def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | None:
