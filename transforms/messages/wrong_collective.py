@@ -6,9 +6,9 @@ of which every rank uses its block (`Scatter`), a sum of which every rank uses i
 columns of one's own (`Allgather`), a field that is gathered for one number (`reduce`, `allreduce`),
 one of which some planes are used, or what is next to the own block, what every step gathers or
 reduces but few steps or only what is behind the loop use, what all ranks get but one rank uses
-(`reduce`, `gather`, or nothing), parts
-that the root gathers to add (`Reduce`, `Allreduce`), to count all that is in them (`reduce`), or of
-which it makes what it sends to all (`allgather`, `allreduce`).
+(`reduce`, `gather`, or nothing), parts that the root gathers to add (`Reduce`, `Allreduce`), to
+count all that is in them (`reduce`), or of which it makes what it sends to all (`allgather`,
+`allreduce`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -153,8 +153,10 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 found = list(_by_blocks(program, function, visit, step))
                 yield from found or own_parts(program, function, visit, step)
         yield from combined_parts(program, function)
-        yield from _padded_sums(program, function)
-        yield from _sums_of_lines(program, function)
+        padded = list(_padded_sums(program, function))
+        yield from padded
+        told = {one.span for one in padded}
+        yield from (one for one in _sums_of_lines(program, function) if one.span not in told)
         yield from gathered_fields(program, function)
         yield from counted_parts(program, function)
         yield from needed_at_root(program, function)
