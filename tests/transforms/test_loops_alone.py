@@ -222,3 +222,36 @@ def test_functions_with_other_names_are_not_read_as_what_they_do(
             after = apply_edits(before, found.fix.edits)
             programs = {"rows": (before, after, 1e-12)}
             assert run_side_by_side(tmp_path, programs, 2) == {"rows": "same"}
+
+
+PICTURE = """\
+import cv2
+
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+
+
+def counted(image):
+    counts, total = np.zeros(256, int), np.zeros(256, int)
+    for i in range(rank, len(image), size):
+        for j in range(len(image[0])):
+            counts[image[i][j]] += 1
+    comm.Reduce(counts, total, root=0)
+    return total
+
+
+counted(cv2.imread("a.png", HOW))
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "flat"),
+    [("cv2.IMREAD_GRAYSCALE", True), ("0", True), ("cv2.IMREAD_UNCHANGED", False)],
+)
+def test_pictures_are_arrays_of_as_many_axes_as_are_asked_for(how: str, flat: bool) -> None:
+    source = f"{HEADER}{PICTURE.replace('HOW', how)}"
+    options = Options("node2026", {"P": 2}, (), (), None)
+    result = check_source("program.py", source, options)
+    found = {one.code for one in result.findings if one.kernel == "counted"}
+    # how ranks share counts is no question where each has its own
+    assert found == ({"ADV401"} if flat else set())

@@ -48,7 +48,8 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield private counts for every scattered increment."""
     for scatter, _ in scatters(kernel.body):
         array, places = scatter.array, scatter.places
-        if not is_count(scatter) or array not in kernel.arrays:
+        declared = kernel.arrays.get(array)
+        if not is_count(scatter) or declared is None or not declared.spec.mesh.axes:
             continue
         axes = len(type_of(places, kernel).extents)
         if not axes or scatter.others or (axes > 1 and not scatter.by_element):

@@ -93,7 +93,8 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
         return False
     if is_count(scatter) and scatter.by_element and kernel.dtype(scatter.array) == "int64":
         # private counts of what ranks have in common are another rule's
-        return declared is None or not isinstance(places, Read)
+        alone = declared is None or not declared.spec.mesh.axes
+        return alone or not isinstance(places, Read)
     if is_count(scatter) and kernel.dtype(scatter.array) == "float64":
         # a whole number of them, which is what adding ones comes to
         return True
