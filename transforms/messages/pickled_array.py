@@ -118,6 +118,7 @@ _REASON = (
 _MOVED = "the same elements come to the same ranks"
 _KEEPS = frozenset({Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV, Op.SEND})
 """Calls that bring what they are given: a reduction joins lists."""
+_ALIKE = frozenset({Op.SENDRECV, Op.REDUCE, Op.ALLREDUCE})
 _WHOLE = frozenset({Op.BCAST, Op.GATHER, Op.ALLGATHER})
 _LISTED = ".tolist()"
 _UNWRITTEN = "; the memory to receive into cannot be written from here"
@@ -137,7 +138,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             view = array_payload(step.send)
             found: list[ProgramProposal] = []
             uniform = view is not None and is_uniform(program, view.shape or ())
-            if view is not None and (uniform or step.op is Op.SENDRECV):
+            # parts that are combined are alike, or the program would fail
+            if view is not None and (uniform or step.op in _ALIKE):
                 found = list(_collective(program, function, visit, step, view))
             shown = all(one.legality.applicability is Applicability.DISPLAY for one in found)
             told = list(announced(program, function, visit, step)) if shown else []
@@ -152,10 +154,11 @@ def _collective(
     safe, form, ended = False, "same", list[str]()
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
-            safe = view.dtype in INTEGERS or step.operation in _BITS
+            whole = view.dtype in INTEGERS or step.operation in _BITS
+            safe = whole and is_uniform(program, view.shape or ())
             words = (
                 "whole numbers give the same result in whatever order they are combined"
-                if safe
+                if whole
                 else "terms are collected in another order: floating-point sums are not"
                 " associative, so results agree only to rounding"
             )
@@ -178,9 +181,9 @@ def _collective(
         case _:
             return
     lines = None
-    # parts that are combined are alike, or the program would fail
-    alike = _is_alike(program, step.send, view) or step.operation is not None
-    words += f"; if `{sent_text(step)}` is as long on every rank" * (not alike)
+    same = _is_alike(program, step.send, view)
+    alike = same or step.operation is not None
+    words += f"; if `{sent_text(step)}` is as long on every rank" * (not same)
     plain = is_simple(step, program) and bool(step.result)
     writer, edits = Writer(program, step, step.op), None
     name = str(step.result) if plain else writer.name("received")
