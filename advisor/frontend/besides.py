@@ -184,6 +184,11 @@ class Bodies:
         defaults = [*given.posonly_params, *given.params, *given.kwonly_params]
         if not all(one.default is None or isinstance(one.default, _DEFAULTS) for one in defaults):
             return None
+        # what a default names may be something else where the function is called
+        default_names = (one.default.value for one in defaults if isinstance(one.default, cst.Name))
+        homes = ((one, home_of(one, scopes[:-1])) for one in default_names)
+        if any(home is not None and len(home.bound[one]) > 1 for one, home in homes):
+            return None
         made = [part.visit(naming) for part in statements]
         read = tuple(part for part in made if isinstance(part, cst.CSTNode))
         shown = returned.visit(naming)

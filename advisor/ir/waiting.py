@@ -50,6 +50,9 @@ def what_waits(loop: ast.For, calls: Calls) -> str:
                 _places(one)[0], ast.Name | ast.Attribute
             ):
                 return "it changes more than elements and numbers"
+    left = hidden & {*assigned_names(ast.Module(loop.body, []))}
+    if left:
+        return f"`{min(left)}`, which a function reads, may be what the iteration before left"
     return _carried(loop) or _passed_by_elements(loop, hidden)
 
 

@@ -255,3 +255,49 @@ def test_pictures_are_arrays_of_as_many_axes_as_are_asked_for(how: str, flat: bo
     found = {one.code for one in result.findings if one.kernel == "counted"}
     # how ranks share counts is no question where each has its own
     assert found == ({"ADV401"} if flat else set())
+
+
+READ = """\
+n = 20000
+a, b, t = np.zeros(n), np.ones(n), 0.5
+
+
+def first(x, y=n):
+    return x + y + t
+
+
+{between}
+for i in range(n):
+    a[i] = first(b[i]) * 2
+{end}
+
+total = MPI.COMM_WORLD.allreduce(a.sum())
+
+
+def main(comm):
+    return a, total
+"""
+ONE_STATEMENT, NONE, BY_HAND = "replace the loop", "", "write the loop"
+
+
+@pytest.mark.parametrize(
+    ("between", "end", "title"),
+    [
+        ("", "", ONE_STATEMENT),
+        # a default is what it was where the function was defined
+        ("n = 15000", "", BY_HAND),
+        # the next iteration's call reads it
+        ("", "    t = a[i]", NONE),
+    ],
+)
+def test_what_functions_read_is_theirs(between: str, end: str, title: str, tmp_path: Path) -> None:
+    before = f"{HEADER}{READ.format(between=between, end=end)}"
+    options = Options("node2026", {"P": 2}, ("ADV401",), (), None)
+    found = check_source("program.py", before, options).findings
+    titles = [one.title for one in found]
+    assert all(one.startswith(title) for one in titles) and bool(titles) == bool(title), titles
+    edits = [one.fix.edits for one in found if one.fix is not None and one.fix.edits]
+    assert bool(edits) == (title == ONE_STATEMENT)
+    for one in edits:
+        programs = {"read": (before, apply_edits(before, one), 1e-12)}
+        assert run_side_by_side(tmp_path, programs, 2) == {"read": "same"}
