@@ -125,6 +125,48 @@ def _edits_of(*given: Any) -> tuple[Edit, ...]:
     return words.edits_of(*given)
 
 
+# The table: each pattern stands with the function that yields what comes to the same.
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Values that come to the same as others.
+
+    Attributes
+    ----------
+    others : callable
+        Yields them.
+    title, reason : str
+    condition : str
+        On what results agree.
+    """
+
+    others: Callable[[Value, Kernel], Iterator[Value]]
+    title: str
+    reason: str
+    condition: str
+
+
+PATTERNS: list[Pattern] = []
+
+
+def _pattern(
+    title: str, reason: str, condition: str
+) -> Callable[[Callable[[Value, Kernel], Iterator[Value]]], Pattern]:
+    """Return what enters a function into the table, and gives its place there."""
+
+    def entered(others: Callable[[Value, Kernel], Iterator[Value]]) -> Pattern:
+        PATTERNS.append(Pattern(others, title, reason, condition))
+        return PATTERNS[-1]
+
+    return entered
+
+
+_ROUNDING = "sums come in another order, so results agree to rounding"
+_TERMS = "terms are rounded in another place, so results agree to rounding where nothing overflows"
+_SORTED = "the elements that are wanted need no order among all others"
+
+
 # Products: matrices, and vectors at either end.
 
 
@@ -150,18 +192,11 @@ def _chain(value: Value) -> Factors:
     return tuple(one for side in found for one in _chain(side)) if found else (value,)
 
 
-def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
-    """Yield a chain of products from the end that has a vector; of matrices, from either one."""
-    chain = _chain(value)
-    ranks = [_rank(one, kernel) for one in chain]
-    if len(chain) < 3 or {*ranks[1:-1]} != {2} or ranks[0] == ranks[-1] == 1:
-        return
-    if ranks[0] == 2:
-        yield reduce(lambda done, one: product(one, done, kernel), chain[-2::-1], chain[-1])
-    if ranks[-1] == 2:
-        yield reduce(lambda done, one: product(done, one, kernel), chain[1:], chain[0])
-
-
+@_pattern(
+    "solve the equations, without the inverse",
+    "an inverse takes three times the arithmetic of solving, and is used once",
+    "no inverse is rounded, so results agree to the rounding of a well-conditioned matrix",
+)
 def _solved(value: Value, kernel: Kernel) -> Iterator[Value]:
     match factors(value):
         case (Called("linalg.inv", (matrix,)), right):
@@ -176,12 +211,34 @@ def _solved(value: Value, kernel: Kernel) -> Iterator[Value]:
             )
 
 
+@_pattern(
+    "multiply the product in another order",
+    "products cost by their order, which changes no result but for rounding",
+    _ROUNDING,
+)
+def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
+    """Yield a chain of products from the end that has a vector; of matrices, from either one."""
+    chain = _chain(value)
+    ranks = [_rank(one, kernel) for one in chain]
+    if len(chain) < 3 or {*ranks[1:-1]} != {2} or ranks[0] == ranks[-1] == 1:
+        return
+    if ranks[0] == 2:
+        yield reduce(lambda done, one: product(one, done, kernel), chain[-2::-1], chain[-1])
+    if ranks[-1] == 2:
+        yield reduce(lambda done, one: product(done, one, kernel), chain[1:], chain[0])
+
+
 def _turned(value: Value, kernel: Kernel) -> Value:
     if isinstance(value, Transpose):
         return value.operand
     return Transpose(value, (1, 0)) if len(type_of(value, kernel).extents) == 2 else value
 
 
+@_pattern(
+    "multiply by the diagonal, not by a matrix of it",
+    "all but the diagonal are products with zeros",
+    "results are equal where every element is finite: zeros make NaN of others",
+)
 def _broadcast(value: Value, kernel: Kernel) -> Iterator[Value]:
     match factors(value):
         case (Called("diag", (diagonal,)), right) if _rank(diagonal, kernel) == 1:
@@ -192,6 +249,11 @@ def _broadcast(value: Value, kernel: Kernel) -> Iterator[Value]:
             yield Elementwise("multiply", (left, diagonal if vector else Expand(diagonal, 0)))
 
 
+@_pattern(
+    "multiply the product by the number, not the matrix",
+    "a scaled matrix is an array of its own, made and read again for one product",
+    "each term is rounded in another place, so results agree to rounding where nothing overflows",
+)
 def _scaled(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield a product that is scaled in the place of its matrix."""
     found = factors(value)
@@ -240,6 +302,11 @@ def _outer(value: Value, kernel: Kernel) -> Factors:
     return ()
 
 
+@_pattern(
+    "multiply by one product of matrices, for all outer products",
+    "every outer product is an array of its own, made and read again for the sum",
+    _TERMS,
+)
 def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield a sum of outer products as one product of two matrices, with a column for each."""
     found = [(sign, one, _outer(one, kernel)) for sign, one in _terms(value)]
@@ -268,6 +335,11 @@ def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
     yield made
 
 
+@_pattern(
+    "compute only the part of the product that is used",
+    "of the product only the diagonal, a row or a column is used",
+    _ROUNDING,
+)
 def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("trace", (MatMul() as whole,), dtype=dtype):
@@ -338,6 +410,11 @@ def _diagonal(value: Value, kernel: Kernel) -> Value | None:
     return None
 
 
+@_pattern(
+    "let `einsum` choose an order, by `optimize=True`",
+    "without it one loop nest goes through all indices, and each pair of arrays has fewer",
+    _ROUNDING,
+)
 def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("einsum", stated=(subscripts, (_, "False"))):
@@ -347,6 +424,11 @@ def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
 # Sums.
 
 
+@_pattern(
+    "sum the products by a product of arrays",
+    "a product of arrays keeps no array of all terms",
+    _ROUNDING,
+)
 def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Reduction(terms, axis, "add", dtype, fused=False):
@@ -362,6 +444,11 @@ def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
                     yield product(matrix, other, kernel)
 
 
+@_pattern(
+    "multiply the vectors by the matrix, without their outer product",
+    "the outer product is a matrix that is made to be summed",
+    _TERMS,
+)
 def _weighted(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield the sum of an outer product, each element times that of a matrix."""
     match value:
@@ -375,12 +462,23 @@ def _weighted(value: Value, kernel: Kernel) -> Iterator[Value]:
                     yield product(product(found[0], matrix, kernel), found[1], kernel)
 
 
+@_pattern(
+    "take the squared distances of all pairs from a product of arrays",
+    "the differences of all pairs are an array with one more axis",
+    CONDITION,
+)
 def _distances(value: Value, kernel: Kernel) -> Iterator[Value]:
     made = by_product(value, kernel)
     if made is not None:
         yield made
 
 
+@_pattern(
+    "count by `count_nonzero`",
+    "a sum makes a number of every truth value first",
+    "the count is equal, as a number of Python's, in the place of one of NumPy's, by which a"
+    " division raises where it is 0",
+)
 def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Reduction(mask, None, "add", "int64", fused=False) | Called(
@@ -390,6 +488,11 @@ def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(mask, None, "count_nonzero", "int64")
 
 
+@_pattern(
+    "leave the loop to NumPy",
+    "Python's function makes an object of every element",
+    "results agree to rounding, where the array has elements and none is NaN",
+)
 def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("builtins.sum" | "builtins.max" | "builtins.min" as name, (vector,)):
@@ -399,6 +502,11 @@ def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(vector, None, operation, dtype)
 
 
+@_pattern(
+    "reduce the whole array along its axis",
+    "`apply_along_axis` calls a function from Python for every vector",
+    _ROUNDING,
+)
 def _at_once(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("apply_along_axis", (array,), stated=((_, operation), (_, axis))):
@@ -411,6 +519,12 @@ _MOST = 16
 """Powers up to here take five products at most."""
 
 
+@_pattern(
+    "multiply, without a power",
+    "NumPy computes squares and roots by themselves, and any other power by a function",
+    "products are rounded one by one, so results agree to rounding where nothing is infinite,"
+    " overflows or is a negative zero",
+)
 def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Elementwise("power", (base, Scalar(text))) if text not in POWERS and _HALVES(text):
@@ -469,6 +583,12 @@ def _named(
 # Sorted arrays of which a few elements are wanted.
 
 
+@_pattern(
+    "select the elements, without sorting all",
+    _SORTED,
+    "results are equal where the array has as many elements as are asked for, and zeros have"
+    " no sign",
+)
 def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Part(Sort(vector), (where,)):
@@ -495,10 +615,15 @@ def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
             yield Sort(_partitioned(vector, (where,), "{} - 1", ":{}", kernel), 0)
 
 
+@_pattern(
+    "select the element by NumPy, without sorting all",
+    "Python compares objects of its own, one by one, and one of them is wanted",
+    "results are equal where no element is NaN, and there are as many as are asked for",
+)
 def _selected_of_list(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Part(Called("builtins.sorted", (vector,)), where):
-            for other in _selected(Part(Sort(vector, 0), where), kernel):
+            for other in _selected.others(Part(Sort(vector, 0), where), kernel):
                 if isinstance(other, Reduction):
                     # a list has no order among NaN, and so no least of others
                     least = "minimum" if other.operation == "fmin" else other.operation
@@ -515,6 +640,11 @@ def _partitioned(
     return Part(Called("partition", (vector,), found.extents, found.dtype, stated), region)
 
 
+@_pattern(
+    "look for the place of one element, without sorting all",
+    _SORTED,
+    "places are equal where the element that is looked for occurs once, and none is NaN",
+)
 def _placed(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Part(Called("argsort", (vector,), (extent,)), (Point(at),)):
@@ -523,6 +653,9 @@ def _placed(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(vector, None, operation, "int64")
 
 
+@_pattern(
+    "look for the places by `argpartition`, and sort only these if their order matters", _SORTED, ""
+)
 def _some_placed(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield the places of the least or greatest elements, in no order."""
     match value:
@@ -543,147 +676,6 @@ def _rank(value: Value, kernel: Kernel) -> int:
 
 def _is_floating(dtype: str) -> bool:
     return kind_of_or_none(dtype) is Kind.FLOATING and dtype != "float16"
-
-
-# The table.
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Values that come to the same as others.
-
-    Attributes
-    ----------
-    others : callable
-        Yields them.
-    title, reason : str
-    condition : str
-        On what results agree.
-    """
-
-    others: Callable[[Value, Kernel], Iterator[Value]]
-    title: str
-    reason: str
-    condition: str
-
-
-_ROUNDING = "sums come in another order, so results agree to rounding"
-_TERMS = "terms are rounded in another place, so results agree to rounding where nothing overflows"
-_SORTED = "the elements that are wanted need no order among all others"
-PATTERNS = (
-    Pattern(
-        _solved,
-        "solve the equations, without the inverse",
-        "an inverse takes three times the arithmetic of solving, and is used once",
-        "no inverse is rounded, so results agree to the rounding of a well-conditioned matrix",
-    ),
-    Pattern(
-        _ordered,
-        "multiply the product in another order",
-        "products cost by their order, which changes no result but for rounding",
-        _ROUNDING,
-    ),
-    Pattern(
-        _broadcast,
-        "multiply by the diagonal, not by a matrix of it",
-        "all but the diagonal are products with zeros",
-        "results are equal where every element is finite: zeros make NaN of others",
-    ),
-    Pattern(
-        _scaled,
-        "multiply the product by the number, not the matrix",
-        "a scaled matrix is an array of its own, made and read again for one product",
-        "each term is rounded in another place, so results agree to rounding where nothing"
-        " overflows",
-    ),
-    Pattern(
-        _of_rank,
-        "multiply by one product of matrices, for all outer products",
-        "every outer product is an array of its own, made and read again for the sum",
-        _TERMS,
-    ),
-    Pattern(
-        _traced,
-        "compute only the part of the product that is used",
-        "of the product only the diagonal, a row or a column is used",
-        _ROUNDING,
-    ),
-    Pattern(
-        _by_pairs,
-        "let `einsum` choose an order, by `optimize=True`",
-        "without it one loop nest goes through all indices, and each pair of arrays has fewer",
-        _ROUNDING,
-    ),
-    Pattern(
-        _dotted,
-        "sum the products by a product of arrays",
-        "a product of arrays keeps no array of all terms",
-        _ROUNDING,
-    ),
-    Pattern(
-        _weighted,
-        "multiply the vectors by the matrix, without their outer product",
-        "the outer product is a matrix that is made to be summed",
-        _TERMS,
-    ),
-    Pattern(
-        _distances,
-        "take the squared distances of all pairs from a product of arrays",
-        "the differences of all pairs are an array with one more axis",
-        CONDITION,
-    ),
-    Pattern(
-        _counted,
-        "count by `count_nonzero`",
-        "a sum makes a number of every truth value first",
-        "the count is equal, as a number of Python's, in the place of one of NumPy's, by which a"
-        " division raises where it is 0",
-    ),
-    Pattern(
-        _by_numpy,
-        "leave the loop to NumPy",
-        "Python's function makes an object of every element",
-        "results agree to rounding, where the array has elements and none is NaN",
-    ),
-    Pattern(
-        _at_once,
-        "reduce the whole array along its axis",
-        "`apply_along_axis` calls a function from Python for every vector",
-        _ROUNDING,
-    ),
-    Pattern(
-        _multiplied,
-        "multiply, without a power",
-        "NumPy computes squares and roots by themselves, and any other power by a function",
-        "products are rounded one by one, so results agree to rounding where nothing is infinite,"
-        " overflows or is a negative zero",
-    ),
-    Pattern(
-        _selected,
-        "select the elements, without sorting all",
-        _SORTED,
-        "results are equal where the array has as many elements as are asked for, and zeros have"
-        " no sign",
-    ),
-    Pattern(
-        _selected_of_list,
-        "select the element by NumPy, without sorting all",
-        "Python compares objects of its own, one by one, and one of them is wanted",
-        "results are equal where no element is NaN, and there are as many as are asked for",
-    ),
-    Pattern(
-        _placed,
-        "look for the place of one element, without sorting all",
-        _SORTED,
-        "places are equal where the element that is looked for occurs once, and none is NaN",
-    ),
-    Pattern(
-        _some_placed,
-        "look for the places by `argpartition`, and sort only these if their order matters",
-        _SORTED,
-        "",
-    ),
-)
 
 
 _TRUTHS = frozenset(name for name, row in ROWS.items() if row.result == "truth")
@@ -707,12 +699,12 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 if part in compared and "rounding" in pattern.condition:
                     # it may come out otherwise where both sides are the same
                     continue
-                if pattern.others is _counted and _divides(part, statement, kernel):
+                if pattern is _counted and _divides(part, statement, kernel):
                     continue
                 changed = replace(statement, value=with_part(statement.value, part, other))
                 edits = partial(_edits_of, statement.span, {part: other}, kernel)
                 made: Made = (changed,), kernel, edits
-                if pattern.others is _multiplied and not isinstance(statement, Scatter):
+                if pattern is _multiplied and not isinstance(statement, Scatter):
                     made = _named(part, other, statement, kernel) or made
                 body = with_statement(kernel.body, statement, made[0])
                 yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)
@@ -746,7 +738,7 @@ def _others(value: Value, kernel: Kernel) -> Iterator[tuple[Pattern, Value]]:
         try:
             for other in pattern.others(value, kernel):
                 same = type_of(other, kernel) == type_of(value, kernel)
-                if other != value and (same or pattern.others is _counted):
+                if other != value and (same or pattern is _counted):
                     yield pattern, other
         except ShapeConflict:
             continue
@@ -818,15 +810,14 @@ def _without_order(
     other = _partitioned(vector, (), kth, "", kernel).operand
     body = with_statement(kernel.body, bind, (replace(bind, value=other),))
     edits = partial(_edits_of, bind.span, {bind.value: other}, kernel)
-    pattern = next(one for one in PATTERNS if one.others is _selected_of_list)
-    yield _proposal(pattern, bind, kernel.with_body(body), edits, kernel)
+    yield _proposal(_selected_of_list, bind, kernel.with_body(body), edits, kernel)
 
 
 def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]:
     """Yield the statements that multiply by a named matrix with what it stands for in them."""
-    pattern = next(one for one in PATTERNS if one.others is _traced)
+    pattern = _traced
     if isinstance(bind.value, Called):
-        pattern = PATTERNS[0] if bind.value.function == "linalg.inv" else PATTERNS[2]
+        pattern = _solved if bind.value.function == "linalg.inv" else _broadcast
     whole = Read(bind.name, region_of(kernel.extents(bind.name)))
     rest = block[block.index(bind) + 1 :]
     users = [one for one in rest if bind.name in mentioned(one)]
