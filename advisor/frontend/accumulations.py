@@ -18,7 +18,7 @@ from advisor.frontend.scope import function_of
 from advisor.frontend.trees import nodes_in
 from advisor.ir.dependence import slope_of
 from advisor.ir.kernel import symbols, with_part
-from advisor.ir.nests import index_name
+from advisor.ir.nests import index_name, of_parts
 from advisor.ir.statements import (
     SET,
     Loop,
@@ -431,9 +431,7 @@ def _with(value: Value, name: str, place: Read) -> Value | None:
         return _computed(ast.parse(value.text, mode="eval").body, value.dtype, name, place)
     if not isinstance(value, Elementwise):
         return value
-    parts = [_with(part, name, place) for part in value.operands]
-    known = tuple(part for part in parts if part is not None)
-    return replace(value, operands=known) if len(known) == len(parts) else None
+    return of_parts(value, lambda part: _with(part, name, place))
 
 
 def _computed(node: ast.expr, dtype: str, name: str, place: Read) -> Value | None:

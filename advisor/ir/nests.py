@@ -345,18 +345,23 @@ def chosen_in(
         case Read() | Transpose() | Expand() | Flip() | Fill():
             same = extents == type_of(mask).extents
             return Chosen(value, mask, count) if same else None
+        case Gather(operand) if type_of(operand).extents[len(value.all_places) :]:
+            return None
+    return of_parts(value, lambda part: chosen_in(part, mask, type_of, count))
+
+
+def of_parts(value: Value, other: Callable[[Value], Value | None]) -> Value | None:
+    """Return a value of elements with something else for each part; None where one has nothing."""
+    match value:
         case Copy(operand, dtype):
-            inner = chosen_in(operand, mask, type_of, count)
+            inner = other(operand)
             return None if inner is None else Copy(inner, dtype)
         case Gather(operand):
-            if type_of(operand).extents[len(value.all_places) :]:
-                return None
-            found = [chosen_in(one, mask, type_of, count) for one in value.all_places]
+            found = [other(one) for one in value.all_places]
             places = tuple(one for one in found if one is not None)
             return Gather(operand, places[0], places[1:]) if len(places) == len(found) else None
         case Elementwise(_, parts):
-            made = [chosen_in(part, mask, type_of, count) for part in parts]
-            known = tuple(part for part in made if part is not None)
+            known = tuple(made for part in parts if (made := other(part)) is not None)
             return replace(value, operands=known) if len(known) == len(parts) else None
     return None
 
@@ -371,15 +376,4 @@ def unchosen(value: Value, mask: Value) -> Value | None:
             return value
         case Chosen(operand, other, _) if other == mask:
             return operand
-        case Copy(operand, dtype):
-            inner = unchosen(operand, mask)
-            return None if inner is None else Copy(inner, dtype)
-        case Gather(operand):
-            found = [unchosen(one, mask) for one in value.all_places]
-            places = tuple(one for one in found if one is not None)
-            return Gather(operand, places[0], places[1:]) if len(places) == len(found) else None
-        case Elementwise(_, parts):
-            made = [unchosen(part, mask) for part in parts]
-            known = tuple(part for part in made if part is not None)
-            return replace(value, operands=known) if len(known) == len(parts) else None
-    return None
+    return of_parts(value, lambda part: unchosen(part, mask))
