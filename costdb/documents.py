@@ -29,6 +29,7 @@ from costdb.machines import (
     machine_of,
     place_of,
     read_document,
+    to_float,
 )
 from costdb.phases.application import (
     HEAD_KEYS,
@@ -412,7 +413,7 @@ def _parts(value: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 def _quantity_problems(leaf: dict[str, Json], path: tuple[str, ...]) -> Iterator[str]:
-    value, unit, key = _number(leaf["value"]), str(leaf["unit"]), path[-1]
+    value, unit, key = to_float(leaf["value"]), str(leaf["unit"]), path[-1]
     place = place_of(path)
     least, greatest = _PLAUSIBLE.get(unit, (float("-inf"), float("inf")))
     # An intercept is negative where a regression holds for large sizes only.
@@ -427,7 +428,7 @@ def _quantity_problems(leaf: dict[str, Json], path: tuple[str, ...]) -> Iterator
 def _section_problems(document: dict[str, Json]) -> Iterator[str]:
     lines = _object(document.get("lines"))
     for name, ends in _object(lines.get("range")).items():
-        if isinstance(ends, list) and _number(ends[0]) > _number(ends[1]):
+        if isinstance(ends, list) and to_float(ends[0]) > to_float(ends[1]):
             yield f"{place_of(('lines', 'range', name))}: the range is empty"
     for key, by_type in _object(_object(document.get("arrays")).get("rates")).items():
         for dtype, rates in _object(by_type).items():
@@ -446,7 +447,7 @@ def _piece_problems(pieces: Mapping[str, Json], path: tuple[str, ...]) -> Iterat
         return
     nearest_first = sorted(pieces, key=_distance)
     for near, far in pairwise(nearest_first):
-        before, then = (_number(_object(pieces[name])["value"]) for name in (near, far))
+        before, then = (to_float(_object(pieces[name])["value"]) for name in (near, far))
         if then < before:
             place = place_of((*path, far))
             yield f"{place}: {then:g} is less than {before:g} of {near}, which is nearer"
@@ -466,13 +467,13 @@ def _grade_problems(graded: list[Json], place: str) -> Iterator[str]:
     if None in limits[:-1]:
         yield f"{place}: only the last piece has max_bytes null"
         return
-    sizes = [_number(limit) for limit in limits[:-1]]
+    sizes = [to_float(limit) for limit in limits[:-1]]
     if any(left >= right for left, right in pairwise(sizes)):
         yield f"{place}: max_bytes must grow from piece to piece"
 
 
 def _range_problems(stated: Mapping[str, Json], place: str) -> Iterator[str]:
-    if _number(stated.get("low")) > _number(stated.get("high")):
+    if to_float(stated.get("low")) > to_float(stated.get("high")):
         yield f"{place}: the range is empty"
     try:
         parse(str(stated.get("quantity")))
@@ -482,11 +483,6 @@ def _range_problems(stated: Mapping[str, Json], place: str) -> Iterator[str]:
 
 def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
-
-
-def _number(value: Json) -> float:
-    assert isinstance(value, int | float)
-    return float(value)
 
 
 def _one_line(text: str) -> str:

@@ -214,7 +214,7 @@ def read_number(text: str) -> Expr:
 class ExprBuilder:
     """Builds expressions bottom-up; each method is named after a rule.
 
-    A derived builder says where something is wrong by overriding `located`.
+    A derived builder says where something is wrong by overriding `error`.
     """
 
     def number(self, token: Token) -> Expr:
@@ -280,7 +280,11 @@ class ExprBuilder:
         try:
             return build(*args, **kwargs)
         except ExprError as error:
-            raise error_at(str(error), token.line or 1, token.column or 1) from None
+            raise self.error(token, str(error)) from None
+
+    def error(self, token: Token, message: str) -> Exception:
+        """Return an error at `token`."""
+        return error_at(message, token.line or 1, token.column or 1)
 
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,300}(?:\.[0-9]{1,90})?")

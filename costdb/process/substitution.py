@@ -7,16 +7,16 @@ the variable of a loop is renamed where it would capture a symbol of the surroun
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from costdb.choosing import PlacedError
-from costdb.expr import ONE, ZERO, Expr, ExprError, num, sym
+from costdb.expr import ONE, ZERO, Expr, num, sym
 from costdb.expr.functions import fresh_name
 from costdb.expr.nodes import Rational
 from costdb.expr.parse import (
@@ -231,9 +231,6 @@ RESERVED = BUILT_IN | {
 }
 """Words that no equation may define."""
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
 
 class Builder(ExprBuilder):
     """Applies the operators of the expression language; errors say the file as well."""
@@ -245,14 +242,9 @@ class Builder(ExprBuilder):
         """Return where `word` stands."""
         return place_of(word, self.file)
 
-    def located(
-        self, token: Token, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
-    ) -> _T:
-        """Return ``build(...)``, with the place of `token` added to an error from it."""
-        try:
-            return build(*args, **kwargs)
-        except ExprError as error:
-            raise self.place(token).error(str(error)) from None
+    def error(self, token: Token, message: str) -> Exception:
+        """Return an error at `token`."""
+        return self.place(token).error(message)
 
     def built_in(self, word: Token, args: Sequence[Quantity]) -> Quantity:
         """Return the built-in function called `word`, applied."""

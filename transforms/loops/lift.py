@@ -414,8 +414,7 @@ class Lift:
                 same = type_of(operand, self.kernel).dtype == dtype
                 return inner if same else Copy(inner, dtype), place
             case MatMul(left, right) if self.is_free(right):
-                inner, place = self.value(left)
-                assert place is not None
+                inner, place = self._moving(left)
                 last = self.rank(left)
                 if place == last:
                     order = (*range(last - 1), last, last - 1)
@@ -442,20 +441,17 @@ class Lift:
                 moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
                 return axes.windows(moved) if isinstance(moved, Windows) else moved, place
             case Transpose(operand, order):
-                inner, place = self.value(operand)
-                assert place is not None
+                inner, place = self._moving(operand)
                 return Transpose(inner, (place, *(at + (at >= place) for at in order))), 0
             case Expand(operand, at):
-                inner, place = self.value(operand)
-                assert place is not None
+                inner, place = self._moving(operand)
                 return Expand(inner, at + 1 if place <= at else at), place + (place > at)
             case Called(name, (operand,)) if name in _PARTS:
                 inner, place = self.value(operand, behind)
                 extents = type_of(inner, self.kernel).extents
                 return replace(value, operands=(inner,), shape=extents), place
             case Called(name, (matrix,)) if name in STACKED and not self.guarded:
-                inner, place = self.value(matrix)
-                assert place is not None
+                inner, place = self._moving(matrix)
                 rest = (n for n in range(self.rank(matrix) + 1) if n != place)
                 stack = axes.transposed(inner, (place, *rest))
                 shape = (type_of(stack, self.kernel).extents[0], *value.shape)
@@ -475,12 +471,17 @@ class Lift:
                     raise NotRaised
                 return self.value(correlation(*pair), behind)
             case Part(operand, region) if self.loop.variable not in symbols(region):
-                inner, place = self.value(operand)
-                assert place is not None
+                inner, place = self._moving(operand)
                 whole = Range(ZERO, type_of(inner, self.kernel).extents[place])
                 return Part(inner, (*region[:place], whole, *region[place:])), _rank(region[:place])
             case _:
                 raise NotRaised
+
+    def _moving(self, value: Value) -> tuple[Value, int]:
+        """Return a value that some iterations have otherwise, and which axis is the index."""
+        made, place = self.value(value)
+        assert place is not None
+        return made, place
 
     def _read(
         self, array: str, region: tuple[Subscript, ...], as_in: tuple[Read, ...] = ()
@@ -639,8 +640,7 @@ class Lift:
             chosen = None if terms is None else (mask, terms, Scalar("0", PYTHON_INTEGER))
             operand = operand if chosen is None else Elementwise("where", chosen)
             value = replace(value, operand=quiet(operand, self.kernel))
-        made, place = self.value(value.operand)
-        assert place is not None
+        made, place = self._moving(value.operand)
         rank = self.rank(value.operand)
         every = range(rank) if value.axis is None else (value.axis,)
         if len(every) > 1 and value.operation not in axes.BY_PARTS:
@@ -673,9 +673,8 @@ class Lift:
         return Scan(Read(array, whole), 0, value.operation, value.dtype), 0
 
     def _along(self, value: Along) -> tuple[Value, int]:
-        inner, place = self.value(value.operand)
-        computed, at = self.value(value.computed)
-        assert place is not None and at is not None
+        inner, place = self._moving(value.operand)
+        computed, at = self._moving(value.computed)
         moved = tuple(one + (place <= one) for one in value.axes)
         wanted = place if value.kept else place - sum(one < place for one in moved)
         order = [n for n in range(self.rank(value) + 1) if n != at]
@@ -716,13 +715,8 @@ class Lift:
 
     def product(self, value: Reduction, one: Value, other: Value) -> tuple[Value, int | None]:
         """Return a product of vectors, or of a matrix and a vector, for all iterations."""
-        if value.axis is None:
+        if value.axis is None and (self.is_free(one) or self.is_free(other)):
             vector, moving = (one, other) if self.is_free(one) else (other, one)
-            if not self.is_free(vector):
-                # a product of each row with another, which is as wide as they are, and a sum not
-                if reduced_dtype("sum", value.dtype) != value.dtype:
-                    raise NotRaised
-                return self._reduction(replace(value, fused=False))
             matrix, place = self.value(moving)
             if place == 0:
                 return times(matrix, vector, value), 0
@@ -733,6 +727,7 @@ class Lift:
         if value.axis == 0 and isinstance(one, Expand) and self.is_free(other):
             rows, place = self.value(one.operand)
             return MatMul(rows if place == 0 else turned(rows), other), 0
+        # a product of each row with another, which is as wide as they are, and a sum not
         if reduced_dtype("sum", value.dtype) != value.dtype:
             raise NotRaised
         return self._reduction(replace(value, fused=False))
