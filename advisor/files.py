@@ -10,7 +10,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from advisor.source import NOTEBOOK, SourceProblem
+from advisor.source import NOTEBOOK, SourceProblem, text_of, with_text
 from costdb.records import dataclass
 
 _DECLARATION = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -42,7 +42,6 @@ class SourceFile:
         """
         if self.notebook is None:
             return text
-        from advisor.source import with_text
 
         return with_text(self.notebook, text)
 
@@ -76,8 +75,6 @@ def decode_source(path: str, data: bytes) -> SourceFile:
             " is Python, name its encoding in the first line, as in # coding: latin-1",
         ) from error
     if is_notebook:
-        from advisor.source import text_of
-
         return SourceFile(text_of(path, text), encoding, text)
     return SourceFile(text, encoding)
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.ir.kernel import Kernel, once
+from advisor.ir.kernel import Kernel, once, symbols
 from advisor.ir.statements import Loop, Store, names_elements, values_of, walk
 from advisor.ir.values import parts_of, reads
 from costdb.records import dataclass
@@ -99,7 +99,6 @@ def held(kernel: Kernel) -> frozenset[str]:
 
 def _is_parallel(loop: Loop) -> bool:
     # not on the way to an answer that was kept
-    from advisor.ir.kernel import symbols
 
     within = list(walk(loop.body))
     stored = {one.array for one in within if isinstance(one, Store)}

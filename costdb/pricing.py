@@ -33,7 +33,7 @@ from costdb.expr import (
 )
 from costdb.expr.functions import CHANCE, TRIPS, Sum
 from costdb.expr.nodes import Add, Mul, Sym, add
-from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
+from costdb.expr.polynomials import coefficients_in, is_polynomial_in, simplify, sum_below
 from costdb.lines.coefficients import Bill, bytes_of
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
@@ -140,7 +140,6 @@ def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the largest `expr` over ``low..high``, 0 where that is empty."""
     if variable not in free_symbols(expr):
         return conditional(less_equal(low, high), expr, 0)
-    from costdb.expr.polynomials import simplify  # few loops are spread over ranks
 
     return simplify(maximum_over(variable, low, high, expr))
 

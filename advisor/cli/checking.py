@@ -39,12 +39,17 @@ from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
 from advisor.frontend.prefilter import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
-from advisor.report.model import Curve, Report, renderer
+from advisor.report.model import UNSAFE_FIXES, Curve, Report, fix_option, renderer
 from advisor.source import (
     NOTEBOOK,
     NotPython,
     SourceProblem,
+    cell_line,
+    cells_of,
     file_and_cell,
+    on_file,
+    placed,
+    placed_problem,
     unified_diff,
 )
 from costdb.records import dataclass, field, nearest, replace
@@ -164,8 +169,6 @@ class Check:
         else:
             self._report()
         if self.fix or self.diff:
-            from advisor.report.model import UNSAFE_FIXES, fix_option
-
             more = sum(fix_option(finding) == UNSAFE_FIXES for finding in self.findings)
             hint = f"; {more} more with {UNSAFE_FIXES}" if more and not self.unsafe_fixes else ""
             note(f"{self.fixed} {'would be fixed' if self.diff else 'fixed'}{hint}")
@@ -212,8 +215,6 @@ class Check:
 
     def _cover(self, path: str, text: str, coverage: Coverage) -> None:
         if path.endswith(NOTEBOOK):
-            from advisor.source import placed
-
             # of whole parts the file is told, and how to have it read
             parts = (
                 one if one.reason in (SIZES, OUTSIDE) else placed(one, text)
@@ -343,7 +344,6 @@ class Check:
         """Return what is told of a notebook by cell and line, or as the format knows places."""
         if not told.path.endswith(NOTEBOOK):
             return told
-        from advisor.source import on_file, placed
 
         text = self.sources[told.path]
         if isinstance(told, Finding):
@@ -355,7 +355,6 @@ class Check:
         fix = finding.fix
         if fix is None or self.output_format not in (*_OF_FILES, *_OF_CELLS):
             return finding
-        from advisor.source import cell_line
 
         spans = (finding.span, *(edit.span for edit in fix.edits))
         cells = {cell_line(text, span.start_line)[0] for span in spans}
@@ -370,7 +369,6 @@ class Check:
     def _covered(self) -> Coverage:
         if not self._of_files:
             return self.coverage
-        from advisor.source import on_file
 
         parts = tuple(map(on_file, self.coverage.not_understood))
         return replace(self.coverage, not_understood=parts)
@@ -380,7 +378,6 @@ class Check:
         notebooks = {path: one for path, one in self.sources.items() if path.endswith(NOTEBOOK)}
         if not notebooks:
             return {}
-        from advisor.source import cells_of
 
         return {
             f"{path}:cell {number}": cell
@@ -428,7 +425,6 @@ def _diffs(path: str, before: str, after: str) -> Iterator[str]:
     if not path.endswith(NOTEBOOK):
         yield unified_diff(path, before, after)
         return
-    from advisor.source import cells_of
 
     old, new = cells_of(before), cells_of(after)
     for number in old:
@@ -454,8 +450,6 @@ def answer(task: Question) -> FileResult | Refusal:
     try:
         return engine.check_source(task.path, task.source, task.options)
     except SourceProblem as problem:
-        from advisor.source import placed_problem
-
         return Refusal(str(placed_problem(problem, task.source)))
     except MachineError as error:
         return Refusal(f"advise: {error}")

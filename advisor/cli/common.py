@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from advisor.config.files import system_error, wrong_use
 from advisor.report.style import Style, detect_style, json_text, one_line
-from advisor.source import SourceProblem, with_keys, without_keys
+from advisor.source import NOTEBOOK, SourceProblem, placed_problem, with_keys, without_keys
 from costdb.records import DOTTED_NAME, dataclass, nearest, read_number, replace
 
 # Text or JSON: what the commands have in common that show one result.
@@ -109,7 +109,6 @@ def problem_line(error: Exception) -> str | None:
 def _in_cell(problem: SourceProblem) -> SourceProblem:
     """Return a problem of a notebook at its place in a cell."""
     from advisor.files import read_source
-    from advisor.source import NOTEBOOK, placed_problem
 
     if not problem.path.endswith(NOTEBOOK):
         return problem
@@ -130,7 +129,6 @@ def read_text(path: str, *, notebooks: bool = False) -> str:
         It does not follow its encoding.
     """
     from advisor.files import read_source
-    from advisor.source import NOTEBOOK
 
     if path.endswith(NOTEBOOK) and not notebooks:
         raise wrong_use(

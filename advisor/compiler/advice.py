@@ -17,7 +17,7 @@ from advisor.compiler.record import gathered, guarded, is_of_interest, is_taken,
 from advisor.engine import FileResult
 from advisor.files import read_source
 from advisor.finding import Finding, Remark
-from advisor.observed import Seen, SeenMessages
+from advisor.observed import FUNCTION, MESSAGE, SEEN, Seen, SeenMessages
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms
 from costdb.launch.space import ours
@@ -127,7 +127,6 @@ def store(facts: Facts, program: str, traffic: Traffic = ()) -> int:
     StoreError
         The store cannot be written.
     """
-    from advisor.observed import FUNCTION, MESSAGE, SEEN
     from costdb.store.database import Observation, add_observations, writing
     from costdb.store.place import store_path
 

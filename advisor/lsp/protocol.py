@@ -19,8 +19,8 @@ from advisor.engine import Options
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Verdict
 from advisor.lsp.analyses import Analysis, Document
 from advisor.observed import Observations
-from advisor.report.model import headline
-from advisor.report.style import duration
+from advisor.report.model import headline, page
+from advisor.report.style import Style, duration
 from advisor.source import Edit, newline_of
 from costdb.records import dataclass, field, replace
 
@@ -124,7 +124,6 @@ def _paragraphs(finding: Finding) -> Iterator[str]:
 def hover_plain(findings: Iterable[Finding], *, current: bool) -> str:
     """Return the same for an editor that shows no Markdown."""
     from advisor.report.full import block
-    from advisor.report.style import Style
 
     blocks = "\n\n".join("\n".join(block(one, None, Style())) for one in findings)
     return blocks if current else f"{blocks}\n\n(as predicted before the last edits)"
@@ -300,7 +299,6 @@ def rule_pages() -> Mapping[str, str]:
 def write_pages(folder: Path) -> Mapping[str, str]:
     """Write the page of every rule to a folder and return their URIs by code."""
     from advisor.files import replace_file
-    from advisor.report.model import page
     from advisor.transform_registry import rules
 
     pages: dict[str, str] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import note, write_out, write_result
+from advisor.cli.common import complain, note, write_out, write_result
 from advisor.cli.options import option
 from advisor.config.files import OutputFormat, choose_machine, system_error, wrong_use
 
@@ -64,7 +64,6 @@ def annotate(
 
 def _known(path: str, source: str) -> Iterator[tuple[Kernel, Seen]]:
     """Yield the functions that nobody marked, as runs or calls in the text show them."""
-    from advisor.cli.common import complain
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.spmd.called import called
     from advisor.observed import Observations

@@ -9,7 +9,7 @@ from advisor.cli import options
 from advisor.cli.checking import Check
 from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
 from advisor.cli.options import option
-from advisor.cli.scope import make_scope
+from advisor.cli.scope import make_scope, python_files, show
 from advisor.config.effective import split_codes
 from advisor.config.files import Layer, OutputFormat, wrong_use
 from advisor.engine import PLAIN_GAIN
@@ -159,13 +159,10 @@ def check(
     scope.resolver.named_only = named_machine
     name = stdin_filename or "<stdin>"
     if show_settings:
-        from advisor.cli.scope import show
-
         show(given, scope, chosen_format, name)
         return
     if measure:
         from advisor.cli.commands.verify import measure_kernels
-        from advisor.cli.scope import python_files
 
         named = [path for path in given if path != STANDARD_STREAM]
         files = python_files(named, lambda error: None, scope.excluded, force=force_exclude)

@@ -13,6 +13,7 @@ from advisor.cli.common import (
     TEXT,
     complain,
     text_style,
+    watched,
     write_problems,
     write_result,
 )
@@ -126,7 +127,6 @@ def choose(
 ) -> None:
     """Rank choices of parameters, fastest first."""
     from advisor.cli import subjects
-    from advisor.cli.common import watched
     from advisor.cli.subjects import MACHINE
     from advisor.report.prediction import ChoicesReport, choices_as_json, choices_as_text
     from costdb.choosing import rank
