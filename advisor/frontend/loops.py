@@ -99,6 +99,9 @@ class Loops(Besides):
         rows = node if trips is not None else self._row_by_row(node)
         if rows is not node:
             return self._through_rows(node, rows, span)
+        nested = node if trips is not None else self._index_by_index(node)
+        if nested is not node:
+            return self._for_each(nested, None, span)
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds, counts = None, False
@@ -356,16 +359,56 @@ class Loops(Besides):
         if not rank or (rank > 1 and _may_be_left(node.body)):
             return node
         around = [name_node(f"<rows {n}>") for n in range(rank - 1)]
-        targets: list[cst.BaseAssignTargetExpression] = [*around, node.target]
-        iters: list[cst.BaseExpression] = [given, *around]
+        return self._nested(node, [*around, node.target], [given, *around], node.body)
+
+    def _index_by_index(self, node: cst.For) -> cst.For:
+        """Return a loop over ``np.ndindex`` or ``np.ndenumerate`` as loops over ranges."""
+        if not isinstance(node.iter, cst.Call) or not isinstance(node.target, cst.Tuple):
+            return node
+        called, target, body = resolve(node.iter.func, self.scope.imports), node.target, node.body
+        match called, [one.value for one in target.elements], node.iter.args:
+            case "numpy.ndindex", _, [cst.Arg(shape, None)]:
+                lengths = shape
+            case "numpy.ndindex", _, [*args] if not any(one.star or one.keyword for one in args):
+                lengths = cst.Tuple([cst.Element(one.value) for one in args])
+            case (
+                "numpy.ndenumerate",
+                [cst.Tuple() as target, cst.Name() as part],
+                [cst.Arg(cst.Name() as array, None, star="")],
+            ) if isinstance(body, cst.IndentedBlock):
+                lengths = cst.Attribute(array, cst.Name("shape"))
+                element = _item(array, [one.value for one in target.elements])
+                bind = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(part)], element)])
+                body = body.with_changes(body=[bind, *body.body])
+                self.bodies.originals |= {body: node.body, **dict.fromkeys(nodes_in(bind), part)}
+            case _:
+                return node
+        targets = [one.value for one in target.elements if isinstance(one.value, cst.Name)]
+        own = names_in(node.iter) | {*target_names(node.target)}
+        plain = len(targets) == len(target.elements) > 1 and not self.scope.not_builtin("range")
+        if not plain or own & assigned_names(node.body) or _may_be_left(node.body):
+            return node
+        axes = [_item(lengths, [cst.Integer(str(k))]) for k in range(len(targets))]
+        ranges = [cst.Call(cst.Name("range"), [cst.Arg(one)]) for one in axes]
+        for one in ranges:
+            self.bodies.originals |= dict.fromkeys({*nodes_in(one)} - {*nodes_in(node)}, node.iter)
+        return self._nested(node, targets, ranges, body)
+
+    def _nested(
+        self,
+        node: cst.For,
+        targets: Sequence[cst.BaseAssignTargetExpression],
+        iters: Sequence[cst.BaseExpression],
+        body: cst.BaseSuite,
+    ) -> cst.For:
+        """Return loops within one another in the place of one, where all of them stand."""
         made: cst.For | None = None
         for target, given in zip(reversed(targets), reversed(iters), strict=True):
-            body = node.body if made is None else cst.IndentedBlock([made])
-            made = cst.For(target, given, body)
-            # what stands in the source is all of them
+            inner = body if made is None else cst.IndentedBlock([made])
+            made = cst.For(target, given, inner)
             self.bodies.originals |= {made: node.iter, target: node.target}
-            if body is not node.body and isinstance(body, cst.IndentedBlock):
-                self.bodies.originals |= {body: node.iter, body.header: node.iter}
+            if inner is not body and isinstance(inner, cst.IndentedBlock):
+                self.bodies.originals |= {inner: node.iter, inner.header: node.iter}
         assert made is not None
         self.bodies.originals[made] = node
         return made
@@ -674,6 +717,10 @@ class Loops(Besides):
         if isinstance(node, cst.Name) and not self.scope.not_builtin(node.value):
             return f"builtins.{node.value}"
         return resolve(node, self.scope.imports)
+
+
+def _item(value: cst.BaseExpression, indices: Sequence[cst.BaseExpression]) -> cst.Subscript:
+    return cst.Subscript(value, [cst.SubscriptElement(cst.Index(one)) for one in indices])
 
 
 @lru_cache(MOST_NODES)

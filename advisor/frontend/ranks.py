@@ -657,6 +657,22 @@ class Parts:
                 for one in args:
                     self.counted(one)
                 self.unpack(target, self.number(whole=True))
+            case ast.Call(func=function, args=[*args]), ast.Tuple(elts=parts) if (
+                self.path(function) == "ndindex"
+            ):
+                for one in args:
+                    if isinstance(one, ast.Attribute) and one.attr == "shape":
+                        self.ranked(self.array(self.part(one.value)), len(parts))
+                    self.part(one)
+                for one in parts:
+                    self.unpack(one, self.number(whole=True))
+            case ast.Call(func=function, args=[one]), ast.Tuple(
+                elts=[ast.Tuple(elts=parts), rest]
+            ) if self.path(function) == "ndenumerate":
+                self.ranked(self.part(one), len(parts)).number = True
+                self.unpack(rest, self.number())
+                for inner in parts:
+                    self.unpack(inner, self.number(whole=True))
             case ast.Call(func=ast.Name(id="enumerate"), args=[one, *_]), ast.Tuple(elts=[i, rest]):
                 self.unpack(i, self.number(whole=True))
                 self.walked(rest, one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache, reduce
-from textwrap import dedent
+from textwrap import dedent, indent
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -730,6 +730,38 @@ def test_items_of_a_flattened_array_are_those_of_any_rank(through: str) -> None:
         results.append([space["levels"](image) for image in images])
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("loop", "is_rewritten"),
+    [
+        ("for i, j in np.ndindex(a.shape):\n    b[i, j] = 2.0 * a[i, j] + c[j]", True),
+        ("for i, j in np.ndindex(*a.shape):\n    b[i, j] = i + a[i, j]", True),
+        ("for i, j in np.ndindex(len(a), len(c)):\n    b[i, j] = a[i, j] * c[j]", True),
+        ("for (i, j), v in np.ndenumerate(a):\n    a[i, j] = v * c[i]", True),
+        ("for i, j in np.ndindex(a.shape):\n    if a[i, j] < 0:\n        b[i, j] = -a[i, j]", True),
+        ("for i, j in np.ndindex(a[1:].shape):\n    a[i + 1, j] = a[i, j] + c[j]", False),
+        # it ends, or goes on, elsewhere
+        (
+            "for i, j in np.ndindex(a.shape):\n    if a[i, j] < 0:\n        break\n    b[i, j] = 1",
+            False,
+        ),
+        ("for i, j in np.ndindex(a.shape):\n    a = a[:-1]\n    b[i, j] = c[i]", False),
+    ],
+)
+def test_loops_over_indices_are_those_over_each_axis(loop: str, is_rewritten: bool) -> None:
+    body = indent(f"b = np.zeros(a.shape)\n{loop}\nreturn a, b", "    ")
+    source = f"import numpy as np\n\ndef f(a, c):\n{body}\n"
+    fixes = [one.fix for one in checked(source).findings if one.fix is not None and one.fix.edits]
+    assert bool(fixes) == is_rewritten
+    given = [np.random.default_rng(n).normal(size=(4, 4)) for n in range(3)]
+    results = []
+    for text in (source, *(apply_edits(source, fix.edits) for fix in fixes)):
+        space: dict[str, Any] = {}
+        exec(text, space)
+        results.append([space["f"](one.copy(), one[0] + 2) for one in given])
+    for other in results[1:]:
+        np.testing.assert_allclose(results[0], other, rtol=1e-14)
 
 
 DENSITY = """
