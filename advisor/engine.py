@@ -313,6 +313,8 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
     gaps = {part.line for part in others.coverage.not_understood}
     priced = {place for one in read.kernels for place, _ in one.context.written}
     lines = split_lines(read.source)
+    # who receives all at once has nothing to join
+    sending = {one.code for one in _program_rules(options)} if read.program is not None else set()
     for again, one in product(rules[AGAIN], same_in_calls(read.source)):
         own = {part.lineno for part in one.found}
         values = {span_of(getattr(part, "value", part), lines) for part in one.found}
@@ -322,6 +324,7 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
     for call in one_by_one(read.source):
         loop = range(call.loop.lineno, (call.loop.end_lineno or 0) + 1)
         same = {call.code} if call.code == AGAIN else RAISING | {call.code}
+        same |= sending if call.code == GROWN else set()
         # where a loop that grows an array is read, its price tells enough
         read_whole = call.code == GROWN and gaps.isdisjoint(loop)
         if read_whole and any(call.place.lineno in one.lines for one in read.kernels):

@@ -170,3 +170,29 @@ def test_an_array_that_grows_is_told_once_with_its_price_where_it_has_one(annota
     options = Options("node2026", {"N": 1000} if annotated else {}, (), (), 1.0)
     (one,) = check_source("program.py", source, options).findings
     assert (one.code, one.prediction is not None) == ("ADV507", annotated)
+
+
+def test_of_what_a_gather_receives_at_once_nothing_is_told_to_be_joined() -> None:
+    source = """
+import numpy as np
+from lib import smooth
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+for step in range(100):
+    own = smooth(step)
+    if comm.rank == 0:
+        h = own
+        for i in range(1, comm.size):
+            h = np.concatenate((h, {piece}))
+    else:
+        comm.send(own, dest=0)
+"""
+    options = Options("node2026", {}, (), (), 1.0)
+    told = {
+        piece: {
+            one.code for one in check_source("a.py", source.format(piece=piece), options).findings
+        }
+        for piece in ("comm.recv(source=i)", "own[:i]")
+    }
+    assert told["comm.recv(source=i)"] == {"ADV607"} and "ADV507" in told["own[:i]"]
