@@ -175,6 +175,8 @@ def of_library(full: str, call: ast.Call, runs: bool) -> Deed:
         return Deed.COMPUTES
     if kind := MADE_KINDS.get(module):
         return of_method(name, kind, call, runs)
+    if module == "numpy.random" and name != "shuffle":
+        return Deed.DRAWS
     if module in MODULES or full.startswith("numpy.") or full == "random.shuffle":
         computes = module in MODULES and name not in _IMPURE
         return Deed.COMPUTES if computes and not _writes(name, call, 0) else Deed.WRITES

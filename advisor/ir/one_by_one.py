@@ -26,7 +26,7 @@ from advisor.ir.array_calls import (
 from advisor.ir.changes import Loop, Names, heads_of, is_opaque, path_of
 from advisor.ir.effects import MAKING
 from advisor.ir.functions import File, file_of
-from advisor.ir.unchanging import turning_in
+from advisor.ir.unchanging import Turning, turning_in
 from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
@@ -100,7 +100,8 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
                     yield _of_function(own, one, one, *found)
                 if ast.unparse(one.func) in ("all", "any", "next"):
                     told.update(walked(one))  # it may end before
-            if isinstance(one, ast.For) and one not in done and (draws := _draws(one, names, file)):
+            turns = isinstance(one, ast.For | COMPREHENSION) and one not in done
+            if turns and (draws := _draws(one, names, file)):
                 done |= {*walked(one)}
                 yield _of_draws(own, one, draws, names)
             if isinstance(one, _Loop):
@@ -135,7 +136,9 @@ def _of_call(
     return OneByOne(own, loop, call.node, title, why, f"{call.kind}s {texts}")
 
 
-def _of_draws(own: str, loop: ast.For, draws: Sequence[ast.Call], names: Names) -> OneByOne:
+def _of_draws(
+    own: str, loop: ast.For | ast.expr, draws: Sequence[ast.Call], names: Names
+) -> OneByOne:
     texts = list(dict.fromkeys(map(ast.unparse, draws)))
     shown = " and ".join(f"`{one}`" for one in texts[:2])
     title = f"draw the numbers of {shown} of all iterations at once, with a size"
@@ -210,14 +213,18 @@ def _factored(
 # --- random numbers -------------------------------------------------------------------------------
 
 
-def _draws(loop: ast.For, names: Names, file: File) -> list[ast.Call]:
+def _draws(one: ast.For | ast.expr, names: Names, file: File) -> list[ast.Call]:
     """Return the draws of a loop that does little else, each once in each iteration."""
+    loop = one if isinstance(one, ast.For) else as_loop(one)
     inside = [part for one in loop.body for part in walked(one)]
     if not turning(loop.target, loop.iter, names) or any(isinstance(p, _ENDING) for p in inside):
         return []
+    if is_few(loop.iter, names, file):
+        return []
+    turns = turning_in(loop, names)
     arrays = (isinstance(one, ast.Slice | ast.MatMult) for one in inside)
     calls = [one for one in inside if isinstance(one, ast.Call)]
-    found = [one for one in calls if _is_draw(one, names, file)]
+    found = [one for one in calls if _is_draw(one, names, file, turns)]
     others = (ast.unparse(one.func).rpartition(".")[2] for one in calls if one not in found)
     quick = all(one in _OF_NUMBERS or one in ELEMENTWISE for one in others)
     if not found or not quick or any(arrays):
@@ -228,12 +235,16 @@ def _draws(loop: ast.For, names: Names, file: File) -> list[ast.Call]:
     return found if all(one not in guarded or one in asked for one in found) else []
 
 
-def _is_draw(call: ast.Call, names: Names, file: File) -> bool:
-    """Return whether a call draws one random number, of a distribution without parameters.
+def _is_draw(call: ast.Call, names: Names, file: File, turns: Turning) -> bool:
+    """Return whether a call draws one random number, of a distribution without parameters, or one
+    of what stays the same.
 
     Data that programs make up for themselves mostly have others, and are few.
     """
     full, name = names.imported(call.func), ast.unparse(call.func).rpartition(".")[2]
+    among = full == "numpy.random.choice" and len(call.args) == 1 and not call.keywords
+    if among and turns.of(call.args[0]) == frozenset():
+        return True
     if call.args or call.keywords:
         return False
     if full.startswith("random."):

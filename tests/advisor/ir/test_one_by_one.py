@@ -21,6 +21,8 @@ TOLD |= {
     DRAWN: "`y.random()` of all iterations",
     DRAWN.replace("y.random()", "np.random.rand()"): "`np.random.rand()` of all iterations",
     "for i in range(n):\n    if y.random() < a: n += 1\nreturn n": "`y.random()` of all",
+    "for i in range(n):\n    h.append(np.random.choice(y))": "`np.random.choice(y)` of all",
+    "return [[np.random.rand(), np.random.choice(y)] for _ in range(n)]": "and `np.random",
     "return [y.index(i) for i in h]": "`i` up in a dictionary of `y`",
     "k = list(y)\nfor i in h:\n    if i not in k: a += i\nreturn a": "`i` up in a set of `k`",
 }
@@ -117,6 +119,10 @@ QUIET = [
     # not in each iteration, or others each time; arrays take longer; it may end before
     DRAWN.replace("h += 1", "h += y.random()").replace("x = y.random()", "x = a"),
     DRAWN.replace("y.random()", "y.normal(h, 1)"),
+    "for i in range(n):\n    y = y + [np.random.choice(y)]\nreturn y",
+    "for i in range(n):\n    y.append(np.random.choice(y))\nreturn y",
+    "return [np.random.choice(i) for i in y]",
+    "return [np.random.rand() for i in range(9)]",
     # a generator of Python's own draws one number at a time
     "y = random.Random(n)\n" + DRAWN,
     DRAWN.replace("x * x", "a[i:] @ a[i:]"),
