@@ -100,8 +100,11 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
                     yield _of_function(own, one, one, *found)
                 if ast.unparse(one.func) in ("all", "any", "next"):
                     told.update(walked(one))  # it may end before
-            turns = isinstance(one, ast.For | COMPREHENSION) and one not in done
-            if turns and (draws := _draws(one, names, file)):
+            if (
+                isinstance(one, ast.For | COMPREHENSION)
+                and one not in done
+                and (draws := _draws(one, names, file))
+            ):
                 done |= {*walked(one)}
                 yield _of_draws(own, one, draws, names)
             if isinstance(one, _Loop):
