@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,28 +36,39 @@ _p.dump([_n.asarray(one) for one in _flat], open({file!r}, "wb"))
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A program: seconds of a call before and after, how many edits, and whether results agree."""
+    """A program: seconds of a call before and after, whether it was edited and results agree.
+
+    `least` and `most` are the bounds of what its edits together were predicted to gain.
+    """
 
     name: str
     before_s: float
     after_s: float
-    edits: int
+    edited: bool
     predicted: str
     equal: bool
     why: str = ""
+    least: float = 1.0
+    most: float = 1.0
 
     @property
     def gain(self) -> float:
         """How many times faster it became."""
-        return self.before_s / self.after_s if self.edits and not self.why else 1.0
+        return self.before_s / self.after_s if self.edited and not self.why else 1.0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it became as much faster as was predicted, within the interval."""
+        return self.least <= self.gain <= self.most
 
     def line(self) -> str:
         """Return it in a line."""
         if self.why:
             return f"{self.name:28} {self.why}"
-        if not self.edits:
+        if not self.edited:
             return f"{self.name:28} {1e3 * self.before_s:10.3f} ms  no edit"
         equal = "" if self.equal else "  WRONG RESULT"
+        equal += "" if self.is_inside else "  outside its interval"
         times = f"{1e3 * self.before_s:10.3f} ms -> {1e3 * self.after_s:10.3f} ms"
         return f"{self.name:28} {times}  {self.gain:7.2f}x  predicted {self.predicted}{equal}"
 
@@ -81,7 +93,7 @@ def row(info: Any, file: Path, size: str, launches: int, home: Path, *, safe: bo
         script.write_text(plain)
         seen = advised(["run", str(script)], home)
         if seen.returncode:
-            return Row(name, 0, 0, 0, "", False, f"does not run: {seen.stderr.strip()[-60:]}")
+            return Row(name, 0, 0, False, "", False, f"does not run: {seen.stderr.strip()[-60:]}")
         told = advised([str(script), "--machine", "here", "--output-format", "json"], home)
         findings = json.loads(told.stdout)["findings"] if told.returncode in (0, 1) else []
         predicted = ", ".join(
@@ -90,11 +102,12 @@ def row(info: Any, file: Path, size: str, launches: int, home: Path, *, safe: bo
             if one["prediction"]
         )
         more = [] if safe else ["--unsafe-fixes"]
+        offered = [one["fix"] and one["fix"]["applicability"] != "display" for one in findings]
+        made = [one["prediction"] for one in compress(findings, offered) if one["prediction"]]
+        ends = [math.prod(one[end] for one in made) for end in ("low", "high")]
         advised([str(script), "--machine", "here", "--fix", *more], home)
         fixed = script.read_text()
-        edits = sum(one != other for one, other in zip(plain, fixed, strict=False))
-        if fixed == plain:
-            edits = 0
+        edits = fixed != plain
         texts = {"before": timed}
         if edits:
             texts["after"] = _timed(fixed, timed, plain)
@@ -112,9 +125,9 @@ def row(info: Any, file: Path, size: str, launches: int, home: Path, *, safe: bo
                 times[which] += found[1:]
         before_s = min(times["before"])
         if not edits:
-            return Row(name, before_s, before_s, 0, predicted, True)
+            return Row(name, before_s, before_s, False, predicted, True)
         equal = _equal(Path(folder) / "before", Path(folder) / "after")
-        return Row(name, before_s, min(times["after"]), edits, predicted, equal)
+        return Row(name, before_s, min(times["after"]), True, predicted, equal, "", *ends)
 
 
 def _timed(fixed: str, timed: str, plain: str) -> str:
@@ -187,12 +200,13 @@ def _store(folder: Path) -> Path:
 def summary(rows: Mapping[str, Row]) -> list[str]:
     """Return what all of them say."""
     ran = [one for one in rows.values() if not one.why]
-    edited = sorted((one for one in ran if one.edits), key=lambda one: one.gain)
+    edited = sorted((one for one in ran if one.edited), key=lambda one: one.gain)
     mean = math.exp(sum(math.log(one.gain) for one in ran) / len(ran)) if ran else 1.0
     wrong = [one.name for one in edited if not one.equal]
     slower = [f"{one.name} {one.gain:.2f}x" for one in edited if one.gain < 0.97]
     return [
         f"{len(edited)} of {len(ran)} edited; {mean:.2f} times faster in the geometric mean of all",
+        f"inside the interval that was predicted: {sum(one.is_inside for one in edited)}",
         f"wrong results: {', '.join(wrong) or 'none'}; slower: {', '.join(slower) or 'none'}",
     ]
 
