@@ -460,7 +460,10 @@ class _Uses(Calls):
             match made.value:
                 case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
                     self.made[name] = kind
-        self.shown |= {ast.unparse(one) for part in body for one in _of_arrays(part)}
+        used = (one for part in body for one in _of_arrays(part))
+        self.shown |= {
+            ast.unparse(one) for one in used if isinstance(one, ast.Name | ast.Attribute)
+        }
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
         self.appended = frozenset(
             one.value.id

@@ -95,7 +95,7 @@ _IMPURE = _words(
     " save savetxt savez savez_compressed set_printoptions seterr vectorize errstate"
     " generic_filter generic_filter1d LowLevelCallable LinearOperator aslinearoperator bicg"
     " bicgstab cg cgs eigs eigsh expm_multiply gcrotmk gmres lgmres lobpcg lsmr lsqr minres"
-    " onenormest qmr svds tfqmr"
+    " onenormest qmr rand random random_array save_npz load_npz svds tfqmr"
 )
 """Functions of `MODULES` that change what they are given, or more, or run other code."""
 WRITING = _words("at copyto fill_diagonal place put put_along_axis putmask")
@@ -175,7 +175,7 @@ def of_library(full: str, call: ast.Call, runs: bool) -> Deed:
         return Deed.COMPUTES
     if kind := MADE_KINDS.get(module):
         return of_method(name, kind, call, runs)
-    if module == "numpy.random" and name != "shuffle":
+    if module == "numpy.random" and name.islower() and name not in ("shuffle", "default_rng"):
         return Deed.DRAWS
     if module in MODULES or full.startswith("numpy.") or full == "random.shuffle":
         computes = module in MODULES and name not in _IMPURE

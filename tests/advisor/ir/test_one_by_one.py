@@ -72,7 +72,12 @@ TOLD |= {
     "from scipy.sparse.linalg import spsolve\nfor i in range(1, n):\n"
     "    y[i] = spsolve(a, h @ y[i - 1])\nreturn y": "by `scipy.sparse.linalg.splu`",
 }
+SPARSE = "import scipy.sparse as sp\nfrom scipy.sparse.linalg import spsolve\nfor i in range(n):\n"
+SPARSE += "    m = {made}\n    y = spsolve(m, y)\nreturn y"
+TOLD[SPARSE.format(made="sp.csr_matrix(a)")] = "by `scipy.sparse.linalg.splu`"
 QUIET = [
+    SPARSE.format(made="sp.random(n, n)"),
+    SPARSE.format(made="sp.load_npz(a)"),
     SOLVED.format(matrix="a - i * h", more=""),
     SOLVED.format(matrix="a", more="    a[0] = y[0]\n"),
     SOLVED.format(matrix="a", more="    a = a * y\n"),
