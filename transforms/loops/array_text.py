@@ -67,6 +67,8 @@ _CALLED = frozenset(
     ["searchsorted", "repeat", "real", "imag", "linalg.solve", "linalg.lstsq", "polyfit"]
 ).union(STACKED)
 FILLED = {"": "empty", "0": "zeros", "1": "ones"}
+_NAMED_FROM = 10
+"""Smaller numbers stand for many things."""
 _OF_ARRAYS = frozenset({*REDUCED.values(), "std", "var"})
 """Functions that are methods of arrays, too."""
 
@@ -136,6 +138,14 @@ def _element(read: Read) -> str:
 def within(text: str, own: int, level: int) -> str:
     """Return source in parentheses where it binds less than a level."""
     return f"({text})" if own < level else text
+
+
+def _is_near(expr: Expr, value: Expr) -> bool:
+    """Return whether a number is, but for an end or two, a larger one that has a name."""
+    match expr, value:
+        case Num(int(number)), Num(int(named)):
+            return named >= _NAMED_FROM and abs(number - named) <= 2
+    return False
 
 
 def _terms(expr: Expr) -> int:
@@ -515,10 +525,11 @@ class Words:
         """
         texts = {**(extents or {}), **self.kernel.context.scalar_texts}
         plain = python_text(expr, texts)
+        near = [name for name, value in self.kernel.context.computed if _is_near(expr, value)]
         for name, value in self.kernel.context.computed:
             rest = expr - value
             # a name that saves nothing is of use where there is no other
-            if _terms(rest) + (plain is not None) >= _terms(expr):
+            if near != [name] and _terms(rest) + (plain is not None) >= _terms(expr):
                 continue
             text = python_text(rest, texts)
             if isinstance(rest, Num) and rest.value < 0:
@@ -531,7 +542,9 @@ class Words:
             raise NoWords
         for name, value in self.kernel.context.computed:
             computed = python_text(value, texts)
-            if computed is not None and not computed.isidentifier():
+            # what one small number is called says nothing of another that is as large
+            small = isinstance(value, Num) and -_NAMED_FROM < value.value < _NAMED_FROM
+            if computed is not None and not small and not computed.isidentifier():
                 plain = name if plain == computed else plain.replace(f"({computed})", name)
         return plain
 

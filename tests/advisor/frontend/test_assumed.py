@@ -1173,6 +1173,25 @@ def test_an_edit_that_goes_by_dimensions_needs_them_shown() -> None:
     assert "dimensions, which nothing rules out" in fix.legality
 
 
+def test_a_number_has_the_name_of_the_size_that_it_is_near_and_of_no_small_one() -> None:
+    source = """
+        import numpy as np
+
+        dt = 1
+        m = 4000
+        f, g = np.zeros(m), np.arange(m) * 1.0
+        for step in range(dt, 100):
+            for i in range(1, m - 1):
+                f[i] = g[i] + dt * (g[i + 1] - 2 * g[i] + g[i - 1]) / 2
+            for i in range(1, m):
+                g[i] = f[i]
+        print(g.sum())
+    """
+    fixes = [one.fix for one in checked(source).findings if one.code == "ADV401"]
+    text = " ".join(edit.replacement for fix in fixes if fix for edit in fix.edits)
+    assert "f[1:m - 1] = g[1:m - 1] + dt * (g[2:]" in text and "dt:" not in text
+
+
 def test_what_is_written_anew_keeps_the_words_of_its_place() -> None:
     """Of numbers that are taken for real, a conjugate is not what it is the conjugate of."""
     source = """
