@@ -45,10 +45,8 @@ _JOINING = frozenset(
     f"numpy.{name}"
     for name in ("append", "concatenate", "hstack", "vstack", "dstack", "column_stack", "row_stack")
 )
-_ROWS = 60
-"""Matrices of so many rows are factorised for longer than SciPy's functions take to be called."""
 _SOLVING = {
-    "numpy.linalg.solve": ("scipy.linalg.lu_factor", f"matrices of {_ROWS} rows and more"),
+    "numpy.linalg.solve": ("scipy.linalg.lu_factor", "matrices of 60 rows and more"),
     "scipy.linalg.solve": ("scipy.linalg.lu_factor", "matrices of ten rows and more"),
     "scipy.sparse.linalg.spsolve": ("scipy.sparse.linalg.splu", "loops of three and more"),
     "numpy.linalg.lstsq": ("np.linalg.pinv", "well-conditioned matrices of ten rows and more"),

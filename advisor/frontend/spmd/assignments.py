@@ -266,7 +266,7 @@ random copy collections logging warnings socket smtplib cupy jax mpi4jax torch n
 multiprocessing asyncio zmq serial h5py scipy pandas matplotlib tensorflow ray dask
 concurrent threading queue struct pickle re string datetime pathlib shutil subprocess typing
 dataclasses abc enum contextlib operator statistics tempfile gc platform getopt petsc4py
-slepc4py paramiko http urllib ssl select signal io csv glob traceback mpl_toolkits cv2
+slepc4py paramiko http urllib ssl select signal io csv glob traceback mpl_toolkits
 """
 _KNOWN = frozenset(_KNOWN_NAMES.split())
 

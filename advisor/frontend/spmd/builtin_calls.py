@@ -36,11 +36,10 @@ from advisor.frontend.spmd.values import (
     Window,
     Zipped,
 )
-from advisor.ir.spmd.memory import Origin
 from advisor.ir.spmd.steps import Leave
 from advisor.source import Span
 from costdb.expr import ExprError, ceil_div, floor, floor_div, maximum, minimum, num
-from costdb.expr.nodes import Num, Sym
+from costdb.expr.nodes import Sym
 
 # Sizes that a program is given from outside: options, comments.
 
@@ -184,8 +183,6 @@ def call(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return first or Nothing()
         case "random.randint" | "random.randrange":
             return Number(None, varies=True)
-        case "cv2.imread":
-            return _picture(arguments.at(1, "flags"), run, span)
         case "os.getenv" | "os.environ.get":
             return Text(None)
     if module == "random" or path == "time.sleep":
@@ -194,20 +191,6 @@ def call(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
     for value in values:
         forget(value, run)
     return Opaque(f"the result of `{path}` is not known", foreign=True, varies=True)
-
-
-def _picture(how: Value | None, run: Run, span: Span) -> Value:
-    """Return what OpenCV reads: bytes by rows and columns, of three colours or of one."""
-    why = "the time and the shape of what is read from a file are not known"
-    run.unknown(why, span)
-    name, shape = run.target or "picture", None
-    sizes = tuple(run.symbols.unknown(f"{name}.n{axis}", why, span) for axis in range(2))
-    match how:
-        case External("cv2.IMREAD_GRAYSCALE") | Number(Num(0)):
-            shape = sizes
-        case None | External("cv2.IMREAD_COLOR") | Number(Num(1)):
-            shape = (*sizes, num(3))
-    return Array(run.fresh("cv2.imread", "uint8", shape, Origin.NEW, span))
 
 
 def forget(value: Value, run: Run) -> None:
