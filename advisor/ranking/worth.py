@@ -296,15 +296,18 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
     if found is None:
         found, conditions = _as_proposed(proposal), [if_as_told]
     applicability, argument, edits = found
-    if conditions != [if_as_told]:
-        usual = kernel.general is not None and kernel.types_are_usual
+    given = as_given(kernel, _changed(kernel, proposal.variant))
+    if conditions != [if_as_told] and kernel.general is not None and kernel.types_are_usual:
+        # each is another reading: where nobody asked only for what they would decide
+        tried = kernel.asked or not (given or conditions or applicability is Applicability.UNSAFE)
         others = (
             _offered(rule, kernel, proposal, dtype, runs_through=bool(conditions))
-            for dtype in (ELEMENT_TYPES if usual else ())
+            for dtype in (ELEMENT_TYPES if tried else ())
         )
-        if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
+        differ = (one is None or (one[0], one[2]) != (applicability, edits) for one in others)
+        if not tried or any(differ):
             conditions.append(IF_AS.format("element types", source))
-    if given := as_given(kernel, _changed(kernel, proposal.variant)):
+    if given:
         conditions.append(f"if {given}")
     if not conditions:
         return Fix(applicability, argument, edits)

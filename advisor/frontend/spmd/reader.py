@@ -216,7 +216,7 @@ class _Reading:
             if not defined.entered and not self.is_spent:
                 with self._limited(5_000):
                     self._alone(defined)
-        for defined in () if self.is_spent else context.defined.values():
+        for defined in () if self.is_spent else list(context.defined.values()):
             with self._limited(5_000):
                 self._in_all_ways(defined)
 
