@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from io import StringIO
+from keyword import iskeyword
 from tokenize import COMMENT, generate_tokens
 
 from advisor.ir.kernel import SourceContext, lines_of
@@ -42,6 +44,19 @@ def stands_alone(context: SourceContext, span: Span) -> bool:
 def before(span: Span) -> Span:
     """Return the empty place at which a stretch of source begins."""
     return Span(span.start_line, span.start_column, span.start_line, span.start_column)
+
+
+def parenthesised(span: Span, context: SourceContext) -> Span:
+    """Return an expression with the parentheses around it, unless they hold more, or call."""
+    ahead = context.lines[span.start_line - 1][: span.start_column]
+    behind = context.lines[span.end_line - 1][span.end_column :]
+    before = ahead[:-1].rstrip()
+    word = re.split(r"\W", before)[-1]
+    apart = len(before) < len(ahead) - 1 and iskeyword(word)
+    called = not apart if word else before.endswith((")", "]", "}", '"', "'"))
+    if not (ahead.endswith("(") and behind.startswith(")")) or called:
+        return span
+    return Span(span.start_line, span.start_column - 1, span.end_line, span.end_column + 1)
 
 
 def line_of(first: int, last: int | None = None) -> Span:

@@ -198,6 +198,9 @@ def _chain(value: Value) -> Factors:
     "no inverse is rounded, so results agree to the rounding of a well-conditioned matrix",
 )
 def _solved(value: Value, kernel: Kernel) -> Iterator[Value]:
+    if kernel.assumed and len(type_of(value, kernel).extents) == 2:
+        # for more columns than rows it takes up to twice as long, and nothing tells how many
+        return
     match factors(value):
         case (Called("linalg.inv", (matrix,)), right):
             found = type_of(value, kernel)
@@ -485,7 +488,8 @@ def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
             "builtins.sum", (mask,), _, "bool"
         ):
             if type_of(mask, kernel).dtype == "bool":
-                yield Reduction(mask, None, "count_nonzero", "int64")
+                axis = _rows(kernel) if isinstance(value, Called) else None
+                yield Reduction(mask, axis, "count_nonzero", "int64")
 
 
 @_pattern(
@@ -499,7 +503,12 @@ def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
             dtype = type_of(vector, kernel).dtype
             operation = {"sum": "add", "max": "maximum", "min": "minimum"}[name[9:]]
             if _is_floating(dtype) or dtype == "int64":
-                yield Reduction(vector, None, operation, dtype)
+                yield Reduction(vector, _rows(kernel), operation, dtype)
+
+
+def _rows(kernel: Kernel) -> int | None:
+    """Return the axis that Python goes over, where there may be others."""
+    return 0 if kernel.assumed else None
 
 
 @_pattern(

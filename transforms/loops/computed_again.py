@@ -76,12 +76,15 @@ from transforms.kit.rewrite import (
     fresh_name,
     indent_at,
     line_of,
+    parenthesised,
     span_of,
     stands_alone,
     statement_at,
 )
 
 _SHOWN = 40
+_MANY = 4
+"""Names that make another one too long."""
 _OPERATORS = {
     ast.Add: "total",
     ast.Sub: "difference",
@@ -190,7 +193,10 @@ class _Again:
         if isinstance(node, ast.UnaryOp) or isinstance(value, Fill) or is_made(node):
             return False
         if value is None or isinstance(value, Read | Scalar):
-            return is_work(node)
+            # a number of constants alone is of the size of a step
+            read = names_around(self.kernel.context.source, node.lineno).reads(node)
+            listed = (one for one in ast.walk(node) if isinstance(one, ast.List | ast.Tuple))
+            return is_work(node) and (any(True for _ in read) or any(listed))
         known = self.kernel.arrays.keys() | self.kernel.locals.keys()
         if any(one.array not in known for one in reads(value)):
             # another step has done without it
@@ -272,7 +278,8 @@ class _Again:
         if computed is not None and not self.same.name:
             self.before.append(computed)
             self.lines.append((spans[0], f"{name} = {text}"))
-        self.edits += [Edit(span, name) for span in spans[bool(self.same.name) :]]
+        places = [parenthesised(span, context) for span in spans[bool(self.same.name) :]]
+        self.edits += [Edit(place, name) for place in places]
         self.texts.append(text)
 
     def _argued(self, read: Sequence[str]) -> Legality:
@@ -324,9 +331,8 @@ def _wanted(node: ast.expr) -> str:
         case ast.BinOp(op=op):
             return _OPERATORS.get(type(op), "shared")
         case ast.Call(func=ast.Attribute(value, name), args=args):
-            within = ast.walk(args[0] if args else value)
-            of = (one.id for one in within if isinstance(one, ast.Name))
-            return f"{name}_{next(of, 'value')}"
+            of = dict.fromkeys(names_in(args[0] if args else value))
+            return "_".join([name, *(of if 0 < len(of) < _MANY else ["value"])])
         case ast.Call(func=ast.Name(name)):
             return f"{name}_value"
     return "shared"

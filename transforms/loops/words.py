@@ -11,10 +11,12 @@ from advisor.ir.values import (
     Elementwise,
     Expand,
     Part,
+    Read,
     Reduction,
     Scalar,
     Value,
 )
+from advisor.numpy_table import REDUCED
 from advisor.source import Edit, Span
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import factors
@@ -56,7 +58,7 @@ def edits_of(
 
 def _subscript(text: str) -> str:
     """Return what stands between the brackets at the end of an expression, without a colon."""
-    node = ast.parse(text, mode="eval").body
+    node = ast.parse(f"({text})", mode="eval").body
     return ast.unparse(node.slice).strip(":") if isinstance(node, ast.Subscript) else ""
 
 
@@ -75,7 +77,7 @@ def _is_power(value: Value) -> bool:
 
 def _tight(text: str) -> str:
     """Return an expression that no operator beside it takes apart."""
-    node = ast.parse(text, mode="eval").body
+    node = ast.parse(f"({text})", mode="eval").body
     negative = isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Name | ast.Constant)
     return text if negative or isinstance(node, _ATOMS) else f"({text})"
 
@@ -126,10 +128,17 @@ class _OwnWords(Words):
             ):
                 if self.rank(sides[0]) > 1:
                     return self.called("vdot", sides)
+                one, other = (self.text(side, TIGHT) for side in sides)
+                if one == other and not isinstance(sides[0], Read):
+                    raise NoWords  # it would be computed twice
                 # how many axes there are may be no more than likely
                 flat = ".ravel()" if self.kernel.assumed else ""
-                one, other = (f"{self.text(side, TIGHT)}{flat}" for side in sides)
-                return f"{self.module}.dot({one}, {other})"
+                return f"{self.module}.dot({one}{flat}, {other}{flat})"
+            case Reduction(operand, 0, operation, fused=False) if (
+                operation in REDUCED and self.kernel.assumed and self.rank(operand) == 1
+            ):
+                # Python goes over the rows where there are more axes
+                return self._along(REDUCED[operation], operand, None, "axis=0")
             case Elementwise("multiply", (left, Expand(right, 0))):
                 return self.text(replace(value, operands=(left, right)))
             case Elementwise("multiply" | "divide" as operation, (left, right)) if factors(left):

@@ -38,7 +38,7 @@ WRITTEN = [
     ("for k in range(len(x)):\n    y += np.exp(x)",
      "exp_x = np.exp(x)\nfor k in range(len(x)):\n    y += exp_x"),
     ("y /= np.linalg.norm(y - x) + np.linalg.norm(y - x)",
-     "norm_y = np.linalg.norm(y - x)\ny /= norm_y + norm_y"),
+     "norm_y_x = np.linalg.norm(y - x)\ny /= norm_y_x + norm_y_x"),
     (
         "s = np.exp(x).sum()\ns = s + 1\nreturn s + np.exp(x).sum()",
         "exp_x = np.exp(x)\ns = exp_x.sum()\ns = s + 1\nreturn s + exp_x.sum()",
@@ -83,7 +83,7 @@ WRITTEN = [
     ("for k in range(3):\n    t = np.exp(x)\n    t.sort()\n    y += t", None),
     # over several lines; a comment among them would be lost
     ("for k in range(3):\n    y += (x * c /\n          (c + 2))",
-     "quotient = x * c / (c + 2)\nfor k in range(3):\n    y += (quotient)"),
+     "quotient = x * c / (c + 2)\nfor k in range(3):\n    y += quotient"),
     ("for k in range(3):\n    y += x /\\\n        (c + 2)",
      "quotient = x / (c + 2)\nfor k in range(3):\n    y += quotient"),
     ("for k in range(3):\n    y += (x /  # all\n          (c + 2))", None),
