@@ -72,7 +72,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if loops or (_computes(body, imports) if whole else _asks(body)):
             one = _assumed(name, line, given, body, {} if whole else around, lines, imports, file)
             # statements that any numbers fit say nothing of arrays
-            read = loops or whole or one.arrays
+            read = loops or whole or one.arrays or one.bindings
             made += [replace(one, function=with_keys(name))] if read else []
     return tuple(made)
 
@@ -137,10 +137,18 @@ def _asks(body: Iterable[ast.stmt]) -> bool:
     parts = [one for part in body for one in walked(part)]
     calls = [one for one in parts if isinstance(one, ast.Call)]
     names = Counter(getattr(one.func, "attr", getattr(one.func, "id", "")) for one in calls)
-    if names.keys() & _ASKING or any(map(_multiplies, parts)):
+    if names.keys() & _ASKING or any(_multiplies(one) or _goes_over(one) for one in parts):
         return True
     again = (one for one in calls if names[getattr(one.func, "attr", "")] > 1)
     return any(many > 1 for many in Counter(map(ast.unparse, again)).values())
+
+
+def _goes_over(node: ast.AST) -> bool:
+    """Return whether a function of Python goes over what may be an array."""
+    match node:
+        case ast.Call(func=ast.Name("max" | "min" | "sum"), args=[one], keywords=[]):
+            return not isinstance(one, ast.GeneratorExp | ast.List | ast.Tuple | ast.ListComp)
+    return False
 
 
 def _multiplies(node: ast.AST) -> bool:
@@ -167,14 +175,15 @@ def _first_factor(node: ast.AST) -> ast.expr | None:
 
 
 def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:
-    """Return whether several statements call NumPy: a constant of a module is none to read."""
+    """Return whether several statements call NumPy, or go over arrays: constants do neither."""
 
     def calls(statement: ast.stmt) -> bool:
         called = (one.func for one in walked(statement) if isinstance(one, ast.Call))
         names = (name for one in called for name in walked(one) if isinstance(name, ast.Name))
         return any(imports.get(one.id, "").partition(".")[0] == "numpy" for one in names)
 
-    return sum(map(calls, body)) > 1
+    parts = (one for part in body for one in walked(part))
+    return sum(map(calls, body)) > 1 or any(map(_goes_over, parts))
 
 
 def _adds_up(node: ast.AST) -> bool:

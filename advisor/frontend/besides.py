@@ -423,7 +423,10 @@ class Besides(SimpleStatements):
         if isinstance(node, cst.Return):
             made.append(Return(scope.arrays_among(names_in(node)), span))
         self._note_implied(names_in(node), made)
-        return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
+        if len(made) == 1 or isinstance(node, cst.Expr):
+            # each value that a call is given is one by itself
+            return made
+        return (Unrolled(tuple(made), span),) if made else ()
 
     def _expanded(self, call: cst.Call) -> cst.BaseExpression | None:
         """Read a call of a function of the file as what the function does, where that is read."""

@@ -138,6 +138,9 @@ def about_cores(machine: Machine, ranks: Expr, values: Mapping[str, int | float]
 TRIED_TO = 4096
 """Sizes up to here, and up to some times their value, are tried for crossovers."""
 
+WORTH_S = 1e-3
+"""What a proposal has to save of what nobody asked about and is known in part, in all calls."""
+
 WORTH = 1.01
 """How many times faster a step must be, alone or after others, to count as one."""
 

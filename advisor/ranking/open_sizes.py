@@ -33,6 +33,7 @@ from advisor.ir.kernel import SOME, Kernel, Proposal, Rule
 from advisor.ir.statements import Loop, walk
 from advisor.ranking.compare import (
     TRIED_TO,
+    WORTH_S,
     Costed,
     Number,
     Sizes,
@@ -74,9 +75,6 @@ NARROW = 3
 
 SLOWER = 1.25
 """How many times as long as now a proposal may take where arrays are narrow."""
-
-WORTH_S = 1e-3
-"""What a proposal has to save at `EXTENT` in all calls, which are some."""
 
 ALIKE = "size"
 """What sizes are called that are taken to be alike."""

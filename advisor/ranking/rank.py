@@ -41,6 +41,7 @@ from advisor.ir.statements import (
 from advisor.ir.waiting import what_waits
 from advisor.ranking.compare import (
     WORTH,
+    WORTH_S,
     Costed,
     Sizes,
     bindable,
@@ -266,7 +267,11 @@ class _Ranking:
                 speedup, saved_s = chosen.proposal.least
                 rest = self._rest(chosen.proposal)
                 alone = found.ratio.mid if speedup == 1 else self._alone(chosen, now, rest)
-                if alone <= speedup or (now - chosen.time_s) * kernel.calls < saved_s:
+                saved = (now - chosen.time_s) * kernel.calls
+                if here.priced.omitted and not kernel.asked:
+                    # of nobody knows how much time
+                    saved_s = max(saved_s, WORTH_S)
+                if alone <= speedup or saved < saved_s:
                     continue
                 gains += found.ratio.mid >= WORTH and not number
                 if not self.worth(transform.code, found.ratio.mid):

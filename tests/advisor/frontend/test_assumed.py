@@ -147,6 +147,79 @@ def test_functions_without_loops_are_read_where_a_rule_may_speak(body: str, told
     assert len(texts) == bool(told) and all(told in text for text in texts)
 
 
+@pytest.mark.parametrize("shape", [(7,), (7, 1)])
+def test_functions_of_python_go_over_rows_where_there_are_any(shape: tuple[int, ...]) -> None:
+    source = dedent(
+        """
+        import numpy as np
+
+        def spread(x, count):
+            out = []
+            for k in range(count):
+                y = np.abs(x - k)
+                out.append(sum(y) + (max(y) - min(y)) / sum(y > k))
+            return out
+        """
+    )
+    findings = [one for one in checked(source).findings if one.code == "ADV505"]
+    (told,) = {one.fix.edits for one in findings if one.fix is not None}
+    made = []
+    for text in (source, apply_edits(source, told)):
+        space: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), space)
+        made.append(space["spread"](np.arange(1.0, 8.0).reshape(shape), 3))
+    assert np.allclose(*made) and np.shape(made[0]) == np.shape(made[1]) == (3, *shape[1:])
+
+
+def test_what_is_only_shown_is_computed_too() -> None:
+    source = """
+    import numpy as np
+
+    def main():
+        x = np.random.rand(2000000)
+        print("in all", sum(x), "at most", max(x))
+
+    main()
+    """
+    source = dedent(source)
+    for told in ("x.sum()", "x.max()"):
+        (found,) = checked(source).findings
+        assert found.fix is not None
+        source = apply_edits(source, found.fix.edits)
+        assert told in source
+
+
+def test_an_inverse_is_not_told_that_may_meet_more_columns_than_it_has() -> None:
+    """It is then twice as fast as solving, and nothing tells."""
+    source = """
+    import numpy as np
+
+    def gain(p, h):
+        n, m = p.shape
+        k, l = h.shape
+        return p @ np.linalg.inv(h)
+    """
+    assert not checked(source).findings
+
+
+def test_little_that_is_saved_beside_what_has_no_price_is_not_told() -> None:
+    source = """
+    import numpy as np
+
+    def step(angle, read):
+        a, b = map(float, read(angle))
+        one = np.sin(2 * a) * np.cos(b)
+        return one, np.sin(2 * a) * np.cos(b) + 1.0
+
+    def series(order, x, term):
+        out = np.zeros(len(x))
+        for n in range(order):
+            out[n] = np.sqrt(4 * np.pi) * term(n) * x[n]
+        return out
+    """
+    assert not [one for one in checked(source).findings if one.code == "ADV506"]
+
+
 def test_what_a_loop_of_unknown_count_computes_in_each_iteration_is_told() -> None:
     source = """
     import numpy as np
