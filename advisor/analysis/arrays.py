@@ -8,7 +8,7 @@ from functools import partial
 from advisor.analysis import calls, operations
 from advisor.analysis.halos import Halos
 from advisor.analysis.messages import fetch, fetched
-from advisor.analysis.operations import PRODUCTS, STATEMENTS
+from advisor.analysis.operations import IN_BLAS, PRODUCTS, STATEMENTS, in_turn
 from advisor.analysis.owners import (
     Operand,
     Pairs,
@@ -383,8 +383,7 @@ class Arrays:
             Access(local_region(found, inner, counts, self.facts), store=True),
         )
         elements = rows * columns
-        in_blas = found.dtype in ("float32", "float64", "complex64", "complex128")
-        if left.name and in_blas and _is_turned(value.left, value.right):
+        if left.name and found.dtype in IN_BLAS and _is_turned(value.left, value.right):
             # the library computes one half of what is symmetric, and copies it to the other
             elements = elements / 2
         call = ArrayCall(
@@ -396,6 +395,8 @@ class Arrays:
             fresh=True,
             length=depth,
         )
+        if found.dtype not in IN_BLAS:
+            call = in_turn(found.dtype, elements * depth)
         made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
         return made, _fresh(found, inner)
 

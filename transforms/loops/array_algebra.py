@@ -2,11 +2,11 @@
 
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
-would do; products of which a row, a column or the diagonal is used; sums of outer products, and in
-them; sums of products that an array of their own holds; `einsum` of several arrays by one loop
-nest; squared distances of all pairs by their differences; sorting for a few elements; equations
-with one matrix that a loop solves again and again; Python's `sum`, `min`, `max` and `sorted` of
-arrays; whole and half powers up to 16.
+would do; products of which a row, a column or the diagonal is used; of integers, which BLAS does
+not multiply; sums of outer products, and in them; sums of products that an array of their own
+holds; `einsum` of several arrays by one loop nest; squared distances of all pairs by their
+differences; sorting for a few elements; equations with one matrix that a loop solves again and
+again; Python's `sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -67,6 +67,7 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import (
     Called,
+    Copy,
     Elementwise,
     Expand,
     Flip,
@@ -229,6 +230,17 @@ def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
         yield reduce(lambda done, one: product(one, done, kernel), chain[-2::-1], chain[-1])
     if ranks[-1] == 2:
         yield reduce(lambda done, one: product(done, one, kernel), chain[1:], chain[0])
+
+
+@_pattern(
+    "multiply as floating-point numbers",
+    "NumPy multiplies matrices of integers by loops of its own, without BLAS",
+    "results are equal as long as no sum of products is beyond its type, or 2**53",
+)
+def _as_floats(value: Value, kernel: Kernel) -> Iterator[Value]:
+    if isinstance(value, MatMul) and (dtype := type_of(value, kernel).dtype) in ("int32", "int64"):
+        sides: Iterator[Value] = (Copy(one, "float64") for one in _chain(value))
+        yield Copy(reduce(MatMul, sides), dtype)
 
 
 def _turned(value: Value, kernel: Kernel) -> Value:

@@ -307,3 +307,34 @@ def test_a_matrix_that_stays_in_a_loop_is_factorised_once(line: str) -> None:
     data = {name: array.copy() for name, array in _data(nan=False)[0].items()}
     names["f"](**data, alpha=1.25)
     assert FACTORISED[line] == (len(seen) > 1 and all(np.array_equal(seen[0], o) for o in seen))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+@pytest.mark.parametrize(
+    ("line", "then"),
+    [
+        ("return a @ b", "return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.{})"),
+        ("return a.T @ b @ a + 1", ".astype(np.{}) + 1"),
+        ("return np.dot(a, b)[0]", ".astype(np.{})[0]"),
+    ],
+)
+def test_products_of_integers_are_multiplied_by_blas(dtype: str, line: str, then: str) -> None:
+    source = HEAD.format(t=dtype, number="i8", line=line)
+    made = [p for p in TRANSFORM.propose(only_kernel(source)) if "floating" in p.title]
+    (text,) = {apply_edits(source, one.edits()) for one in made[:1]}
+    assert then.format({"i4": "int32", "i8": "int64"}[dtype]) in text
+    random = np.random.default_rng(4)
+    a, b = random.integers(-99, 99, (2, 9, 9)).astype(dtype)
+    results = []
+    for one in (source, text):
+        space: dict[str, Any] = {}
+        exec(compile(one, "a.py", "exec"), space)
+        results.append(space["f"](a, b, None, None, None))
+    assert np.array_equal(*results) and results[0].dtype == results[1].dtype
+
+
+@pytest.mark.parametrize("dtype", ["f8", "bool", "u1"])
+def test_products_of_other_types_are_left(dtype: str) -> None:
+    source = HEAD.format(t=dtype, number="i8", line="return a @ b")
+    made = TRANSFORM.propose(only_kernel(source))
+    assert not [one for one in made if "floating" in one.title]
