@@ -159,6 +159,8 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
+        if (stepped := self._stepped(target, value, span)) is not None:
+            return stepped
         results = several_of(value, self.scope) if isinstance(target, cst.Tuple) else None
         if results and len(results) > 1 and isinstance(target, cst.Tuple):
             match target.elements:
@@ -181,6 +183,20 @@ class SimpleStatements:
         if isinstance(target, cst.Tuple):
             return self._spread(target, value, span)
         raise NotUnderstood(ASSIGNMENT)
+
+    def _stepped(
+        self, target: cst.BaseExpression, value: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement] | None:
+        """Read ``x, h = np.linspace(..., retstep=True)``; None for anything else."""
+        match target, value:
+            case cst.Tuple([cst.Element(cst.Name(name)), cst.Element(cst.Name(step))]), cst.Call():
+                args = [one for one in value.args if not _asks_for_step(one)]
+                called = resolve(value.func, self.scope.imports)
+                if called == "numpy.linspace" and len(args) < len(value.args):
+                    made = self._bind(name, value.with_changes(args=args), span)
+                    self.scope.bind_number(step, "float64")
+                    return (Unrolled(tuple(made), span),)
+        return None
 
     def _spread(
         self, target: cst.Tuple, node: cst.BaseExpression, span: Span
@@ -576,6 +592,13 @@ class SimpleStatements:
                     made.append(ScalarBind(name, value, span))
                 leaving.add(name)
         return (*made, Return(frozenset(leaving), span))
+
+
+def _asks_for_step(node: cst.Arg) -> bool:
+    match node:
+        case cst.Arg(cst.Name("True"), cst.Name("retstep")):
+            return True
+    return False
 
 
 def _plain_names(node: cst.Tuple) -> list[str] | None:

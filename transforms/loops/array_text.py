@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once
 from advisor.ir.nests import chosen_in, masked
 from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import SET, Bind, Loop, ScalarBind, Scatter, Statement, Store, is_total
@@ -38,8 +39,9 @@ from advisor.ir.values import (
     bounds_in,
     parts_of,
 )
+from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_table import PYTHON_INTEGER, REDUCED, SCANNED, SIGNS, Kind
-from advisor.source import Span
+from advisor.source import Span, tree_of, walked
 from costdb.expr import ONE, Expr, python_text, to_text
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.records import dataclass, replace
@@ -150,6 +152,30 @@ def _is_near(expr: Expr, value: Expr) -> bool:
 
 def _terms(expr: Expr) -> int:
     return len(expr.terms) + bool(expr.constant) if isinstance(expr, Add) else int(expr != ZERO)
+
+
+@once
+def _along(kernel: Kernel) -> Mapping[tuple[str, int], set[str]]:
+    """Return the names that subscripts of an axis, and loops along it, go by in the source."""
+    first, last = kernel.context.whole
+    nodes = [
+        one
+        for one in walked(tree_of(kernel.context.source))
+        if isinstance(one, ast.comprehension) or first <= getattr(one, "lineno", 0) <= last
+    ]
+    by: dict[str, set[str]] = {}
+    for one in nodes:
+        if isinstance(one, ast.For | ast.comprehension):
+            for name in assigned_names(one.target):
+                by.setdefault(name, set()).update(names_in(one.iter))
+    found: dict[tuple[str, int], set[str]] = {}
+    for one in nodes:
+        if isinstance(one, ast.Subscript):
+            places = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+            for axis, place in enumerate(places):
+                names = found.setdefault((ast.unparse(one.value), axis), set())
+                names.update(*(by.get(name, {name}) for name in names_in(place)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,15 +544,21 @@ class Words:
 
     # --- sizes and regions
 
-    def size(self, expr: Expr, extents: Mapping[str, str] | None = None) -> str:
+    def size(
+        self,
+        expr: Expr,
+        extents: Mapping[str, str] | None = None,
+        along: Collection[str] = (),
+    ) -> str:
         """Return the source of a size, by a name that the kernel has for most of it.
 
-        Of `extents` that have no other name the array itself tells.
+        Of `extents` that have no other name the array itself tells. Of names for one number those
+        are meant that loops `along` an axis go by; without them, none of several.
         """
         texts = {**(extents or {}), **self.kernel.context.scalar_texts}
-        plain = python_text(expr, texts)
-        near = [name for name, value in self.kernel.context.computed if _is_near(expr, value)]
-        for name, value in self.kernel.context.computed:
+        plain, named = python_text(expr, texts), self._named(along)
+        near = [name for name, value in named if _is_near(expr, value)]
+        for name, value in named:
             rest = expr - value
             # a name that saves nothing is of use where there is no other
             if near != [name] and _terms(rest) + (plain is not None) >= _terms(expr):
@@ -540,13 +572,24 @@ class Words:
                 return f"{text} + {name}"
         if plain is None:
             raise NoWords
-        for name, value in self.kernel.context.computed:
+        for name, value in named:
             computed = python_text(value, texts)
             # what one small number is called says nothing of another that is as large
             small = isinstance(value, Num) and -_NAMED_FROM < value.value < _NAMED_FROM
             if computed is not None and not small and not computed.isidentifier():
                 plain = name if plain == computed else plain.replace(f"({computed})", name)
         return plain
+
+    def _named(self, along: Collection[str]) -> list[tuple[str, Expr]]:
+        """Return the names of sizes that may be meant."""
+        told = self.kernel.context.computed
+        times = Counter(value for _, value in told)
+        meant = {name for name, _ in told if name in along}
+        return [
+            (name, value)
+            for name, value in told
+            if not isinstance(value, Num) or (name in meant if meant else times[value] == 1)
+        ]
 
     def _read(self, read: Read, new_axes: Sequence[int] = (), places: Sequence[str] = ()) -> str:
         """Return the source of a region, with new axes at some places.
@@ -568,12 +611,13 @@ class Words:
             if isinstance(one, Sym)
         }
         for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
+            along = _along(self.kernel).get((read.array, axis), ())
             if isinstance(part, Point):
-                parts.append(self.size(part.at, sizes))
+                parts.append(self.size(part.at, sizes, along))
                 continue
             low, high = bounds_in(part)
-            ends = ["" if low == ZERO else self.size(low, sizes)]
-            ends.append("" if high == extent else self.size(high, sizes))
+            ends = ["" if low == ZERO else self.size(low, sizes, along)]
+            ends.append("" if high == extent else self.size(high, sizes, along))
             ends += [] if isinstance(part, Range) else [str(part.step)]
             short = ends[1].removeprefix(f"{read.array}.shape[{axis}] - ")
             if short != ends[1] and short.isdecimal():
