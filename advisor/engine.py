@@ -151,9 +151,9 @@ def seen_functions(
     found = tuple(seen.assuming(text.get(seen.function)) for seen in found)
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
     # what an MPI program does at its module level is read with what it sends
-    known = {seen.function for seen in told}
     worth = shown | text.keys()
     told = tuple(one for one in told if one.arrays or one.function in worth)
+    known = {seen.function for seen in told}
     if prefilter.imports_mpi(source):
         known.add(MODULE)
     return (*told, *(seen for seen in least if seen.function not in known))

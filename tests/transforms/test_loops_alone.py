@@ -248,6 +248,37 @@ def test_how_ranks_share_counts_is_no_question_where_each_has_its_own() -> None:
     assert {one.code for one in result.findings if one.kernel == "counted"} == {"ADV401"}
 
 
+RECEIVED = """\
+def rate(y, n, h):
+    out = np.empty(n)
+    out[0] = y[0]
+    for i in range(1, n - 1):
+        out[i] = (y[i + 1] - 2 * y[i] + y[i - 1]) / h
+    out[n - 1] = y[n - 1]
+    return out
+
+
+def main(comm):
+    n, counts = np.array(0), None
+    if comm.Get_rank() == 0:
+        counts = np.arange(comm.Get_size()) + 50
+    comm.Scatter([counts, 1, MPI.LONG], [n, 1, MPI.LONG], root=0)
+    return rate(np.sin(np.arange(n) * 1.0), n, 0.1)
+"""
+
+
+def test_a_whole_number_that_is_received_is_one(tmp_path: Path) -> None:
+    (found,) = checked(RECEIVED, "ADV401").findings
+    assert found.fix is not None and found.fix.edits
+    before = f"{HEADER}{RECEIVED}{WHOLE}"
+    after = apply_edits(before, found.fix.edits)
+    assert "out[1:n - 1] = " in after
+    for ranks in (1, 2):
+        assert run_side_by_side(tmp_path, {"rate": (before, after, 1e-12)}, ranks) == {
+            "rate": "same"
+        }
+
+
 READ = """\
 n = 20000
 a, b, t = np.zeros(n), np.ones(n), 0.5

@@ -326,12 +326,20 @@ def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Se
 
 
 def _typed(values: Mapping[str, Value | None]) -> dict[str, Value | None]:
-    """Return what names denote; of a number of unknown type nothing is known."""
-    unknown = Opaque("a number of unknown type", varies=True)
-    return {
-        name: unknown if isinstance(value, Number) and value.dtype == UNKNOWN_DTYPE else value
-        for name, value in values.items()
-    }
+    """Return what names denote; of a number of unknown type nothing is known.
+
+    A whole number that is received stands in an array without axes, and counts as one.
+    """
+
+    def told(value: Value | None) -> Value | None:
+        match value:
+            case Number(dtype=dtype) if dtype == UNKNOWN_DTYPE:
+                return Opaque("a number of unknown type", varies=True)
+            case Array(View(shape=(), dtype="int32" | "int64" as dtype)):
+                return Number(None, dtype, varies=True)
+        return value
+
+    return {name: told(value) for name, value in values.items()}
 
 
 def _bound(name: str, value: Value | None, run: Run) -> SeenArray | SeenNumber | None:
