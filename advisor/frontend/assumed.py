@@ -299,7 +299,7 @@ def _assumed(
         arrays,
         tuple(one for one in told if isinstance(one, SeenNumber)),
         calls=SOME,
-        others=tuple((one.name, SEQUENCE) for one in arrays if one.name not in read.shown),
+        others=tuple((one.name, SEQUENCE) for one in arrays if read.given[one.name].listed),
         bindings=tuple(dict.fromkeys(bindings)),
     )
 
@@ -438,7 +438,7 @@ class _Uses(Calls):
         self._line, self._results = 0, list[tuple[Key, Part]]()
         for one in self.given.keys() & {*file.parameters.get(self._name, ())} - dropped:
             part, known = self.given[one], file.about(self._name, one)
-            self.shown |= {one} if (self._name, one) in file.shown else set()
+            part.listed = (self._name, one) not in file.shown
             part.other = (self._name, one) in file.mixed
             if not known.other:
                 part.least, part.most, part.number = known.least, known.most, known.number
@@ -451,8 +451,7 @@ class _Uses(Calls):
         if known.number:
             self.rules.same(part, known)
         elif annotation is not None and "ndarray" in ast.unparse(annotation).lower():
-            self.array(part, 1)
-            self.shown.add(name)
+            self.array(part, 1).listed = False
         elif annotation is not None:
             part.other = True
 
@@ -470,9 +469,11 @@ class _Uses(Calls):
                 case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
                     self.made[name] = kind
         used = (one for part in body for one in _of_arrays(part))
-        self.shown |= {
+        self.used = frozenset(
             ast.unparse(one) for one in used if isinstance(one, ast.Name | ast.Attribute)
-        }
+        )
+        for name in self.used & self.given.keys():
+            self.given[name].listed = False
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
         self.appended = frozenset(
             one.value.id
@@ -513,12 +514,11 @@ class _Uses(Calls):
             for one, part in self.given.items()
             if one.partition(".")[0] in parameters and not part.chosen
         )
-        doubtful = {id(part) for name, part in self.given.items() if name not in self.shown}
-        doubtful |= self.rules.asked
-        made = {name for name, part in self.put.items() if id(part) not in doubtful}
-        doubtful -= {id(self.given[name]) for name in made & self.given.keys()}
+        for name in self.put.keys() & self.given.keys():
+            if not self.put[name].may_be_list:
+                self.given[name].listed = self.given[name].asked = False
         for key, part in (*held, *self.passed, *results, *needs):
-            self.file.tell(key, part, doubtful=id(part) in doubtful)
+            self.file.tell(key, part)
 
     def part(self, node: ast.expr) -> Part:
         """Return the part that an expression is."""

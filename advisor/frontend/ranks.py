@@ -45,6 +45,10 @@ class Part:
         How many dimensions subscripts took away.
     names : frozenset of str
         What it is, or is a part of.
+    listed : bool
+        Whether it may be a list, by all that is done with it.
+    asked : bool
+        Whether it is a number only as a function needs one.
     chosen : bool
         Whether its bounds are the least that fit, and not all that do.
     subscript : str
@@ -59,6 +63,8 @@ class Part:
     array: bool = False
     inside: int = 0
     names: frozenset[str] = frozenset()
+    listed: bool = False
+    asked: bool = False
     chosen: bool = False
     subscript: str = ""
 
@@ -66,6 +72,11 @@ class Part:
     def state(self) -> tuple[int, int, bool, bool, bool, bool]:
         """What rules change."""
         return self.least, self.most, self.number, self.whole, self.other, self.array
+
+    @property
+    def may_be_list(self) -> bool:
+        """Whether nothing shows that it is an array, or a number."""
+        return self.listed or self.asked
 
     def within(self, least: int, most: int = MOST) -> None:
         """Narrow the bounds.
@@ -100,8 +111,6 @@ class Rules:
     """What holds between the parts of a text."""
 
     all: list[Rule] = field(default_factory=list)
-    asked: set[int] = field(default_factory=set)
-    """Parts that are numbers only as a function needs them to be."""
 
     def same(self, one: Part, other: Part) -> None:
         """Two parts are one thing."""
@@ -168,8 +177,7 @@ class Rules:
 
         def narrow() -> None:
             if not part.number and not part.other:
-                self.asked.add(id(part))
-                part.number = True
+                part.number = part.asked = True
             part.whole |= by.whole and part.number
 
         def choose() -> None:
@@ -389,25 +397,19 @@ class Told:
     mixed: set[Key] = field(default_factory=set)
     shown: set[Key] = field(default_factory=set)
     _told: dict[Key, list[Part]] = field(default_factory=dict)
-    _doubtful: list[Part] = field(default_factory=list)
 
-    def tell(self, key: Key, part: Part, *, doubtful: bool = False) -> None:
-        """Note what something is in one place, where ranks are settled.
-
-        It is `doubtful` where that may be a list, by all that is done with it there.
-        """
+    def tell(self, key: Key, part: Part) -> None:
+        """Note what something is in one place, where ranks are settled."""
         self._told.setdefault(key, []).append(part)
-        self._doubtful += [part] if doubtful else []
 
     def settle(self, *, chosen: bool) -> None:
         """Know what all places agree on: calls may differ, attributes are what any use needs.
 
         What a place has `chosen` it may choose otherwise, once it knows what others are sure of.
         """
-        doubtful = {id(part) for part in self._doubtful}
         for key, parts in self._told.items():
             held = key[1].startswith(".")
-            arrays = (one.number and one.least and id(one) not in doubtful for one in parts)
+            arrays = (one.number and one.least and not one.may_be_list for one in parts)
             self.shown |= {key} if (any if held else all)(arrays) else set()
             if held:  # what others know goes over what one method takes it for
                 parts = [one for one in parts if not (one.other and one.chosen)] or parts
@@ -427,7 +429,6 @@ class Told:
             elif held or not any(one.number for one in parts):
                 self.known[key] = Part(other=True)
         self._told.clear()
-        self._doubtful.clear()
         names = Counter(name for of, name in self.known if of)
         self.known |= {
             ("", name): part
@@ -478,8 +479,8 @@ class Parts:
         The class that a method is of, and what it calls its object.
     made : dict of str to str
         Names that one object is bound to, which is made here, and their classes.
-    shown : set of str
-        What its uses, the rest of the file or an annotation show to be an array, and no list.
+    used : frozenset of str
+        What is used as no list is.
     put : dict of str to Part
         What attributes are bound to.
     """
@@ -494,11 +495,11 @@ class Parts:
     ) -> None:
         self.rules, self.imports, self.dropped = Rules(), imports, dropped
         self.file, self.own, self.made = file, own, dict[str, str]()
-        self.given = {name: Part(names=frozenset((name,))) for name in given}
+        self.given = {name: Part(names=frozenset((name,)), listed=True) for name in given}
         self.now = dict(self.given)
         self.in_sum = False
         # names with subscripts of subscripts, and those that are used as only arrays are
-        self.nested, self.sure, self.shown = set[str](), set[str](), set[str]()
+        self.nested, self.sure, self.used = set[str](), set[str](), frozenset[str]()
         self.put = dict[str, Part]()
 
     def number(self, *, whole: bool = False, rank: int = 0) -> Part:
@@ -766,7 +767,8 @@ class Parts:
             self.given[name].names = frozenset((name,))
             if self.given[name].number and not self.given[name].chosen:
                 self.sure.add(name)
-            self.shown |= {name} if (kind, f".{attr}") in self.file.shown else set()
+            known = name in self.used or (kind, f".{attr}") in self.file.shown
+            self.given[name].listed = not known
         return self.given[name]
 
     def _subscript(self, node: ast.Subscript) -> Part:
