@@ -21,7 +21,8 @@ from textwrap import dedent
 from advisor.finding import MODULE
 from advisor.frontend.bindings import settled
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
-from advisor.frontend.ranks import NUMPY, Key, Part, Told, solve
+from advisor.frontend.parts import NUMPY, Key, Told
+from advisor.frontend.ranks import Part, solve
 from advisor.frontend.trees import GOING_THROUGH
 from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.frontend.ranks import MOST, PRODUCTS, Key, Part, Parts
+from advisor.frontend.parts import PRODUCTS, Key, Parts
+from advisor.frontend.ranks import MOST, Part
 from advisor.ir.effects import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, ROWS, SAME_AS, SCANS
