@@ -298,14 +298,14 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
 
     About what calls, or loops, compute again, and about what loops do for one after another.
     """
-    from advisor.ir.one_by_one import AGAIN, BY_ELEMENT, FACTORED, GROWN, one_by_one
+    from advisor.ranking.told import AGAIN, GROWN, RAISING, TELLING
 
-    rules = {code: _rules(code, options) for code in (AGAIN, BY_ELEMENT, GROWN, FACTORED)}
+    rules = {code: _rules(code, options) for code in {*TELLING.values()}}
     if not any(rules.values()):
         return
+    from advisor.ir.one_by_one import one_by_one
     from advisor.ir.same_calls import same_in_calls
     from advisor.ranking.findings import finding_of_one, finding_of_repeated
-    from advisor.ranking.told import RAISING
     from costdb.machines import load_machine
 
     about = read.path, read.source, load_machine(options.machine or "")
@@ -322,15 +322,15 @@ def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Findi
         if told.isdisjoint(own) and not known:
             yield finding_of_repeated(*about, again, one)
     for call in one_by_one(read.source):
-        loop = range(call.loop.lineno, (call.loop.end_lineno or 0) + 1)
-        same = {call.code} if call.code == AGAIN else RAISING | {call.code}
-        same |= sending if call.code == GROWN else set()
+        loop, code = range(call.loop.lineno, (call.loop.end_lineno or 0) + 1), TELLING[call.kind]
+        same = {code} if code == AGAIN else RAISING | {code}
+        same |= sending if code == GROWN else set()
         # where a loop that grows an array is read, its price tells enough
-        read_whole = call.code == GROWN and gaps.isdisjoint(loop)
+        read_whole = code == GROWN and gaps.isdisjoint(loop)
         if read_whole and any(call.place.lineno in one.lines for one in read.kernels):
             continue
         if not any(f.code in same and f.span.start_line in loop for f in others.findings):
-            for rule in rules[call.code]:
+            for rule in rules[code]:
                 yield finding_of_one(*about, rule, call)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
+from enum import Enum, auto
 
 from advisor.ir.array_calls import (
     COMPREHENSION,
     SHORT,
-    ArrayCall,
     as_loop,
     called,
     has_few,
@@ -33,8 +33,6 @@ from advisor.numpy_table import ELEMENTWISE
 from advisor.source import walked
 from costdb.records import dataclass
 
-AGAIN, BY_ELEMENT, GROWN, FACTORED = "ADV506", "ADV401", "ADV507", "ADV505"
-"""The rules that tell also of what has no kernel, and so no price."""
 _OF_NUMBERS = frozenset({"int", "float", "abs", "min", "max", "round", "len", "range", "append"})
 _Loop = ast.For | ast.While | COMPREHENSION
 _ENDING = ast.Break | ast.Continue | ast.Return | ast.While | ast.Try | ast.With
@@ -55,6 +53,41 @@ _SOLVING = {
 """Functions that solve equations; what does their larger part once, and where that pays."""
 
 
+class Kind(Enum):
+    """What is done for one after another, with what is told of it.
+
+    Attributes
+    ----------
+    PASSED
+        A function that was given is called: its name, and what it is given.
+    CALLED
+        A function of arrays: its name, what it takes one of, what it is given, for each of what.
+    DRAWN, REDRAWN
+        Random numbers are drawn: by which calls. With a size these may draw other ones.
+    SOUGHT, COMPARED
+        A list, or an array, is searched: for what, what would find it, and where.
+    GROWN
+        Pieces are joined to arrays: their names.
+    FACTORED
+        Equations are solved: the matrix, what factorises it, and what that pays for.
+    GROUPED
+        Elements are taken by a mask: which.
+    """
+
+    PASSED = auto()
+    CALLED = auto()
+    DRAWN = auto()
+    REDRAWN = auto()
+    SOUGHT = auto()
+    COMPARED = auto()
+    GROWN = auto()
+    FACTORED = auto()
+    GROUPED = auto()
+
+
+_Found = tuple[ast.stmt | ast.expr, ast.expr, Kind, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class OneByOne:
     """What a loop does for one after another.
@@ -64,89 +97,58 @@ class OneByOne:
     function : str
         Where it stands; empty outside of all.
     loop, place : ast.AST
-    title, reason : str
-    when : str
-        What it is right for.
-    code : str
-        The rule that tells of it.
+    kind : Kind
+    parts : tuple of str
+        What is told of it.
     """
 
     function: str
     loop: ast.stmt | ast.expr
     place: ast.expr
-    title: str
-    reason: str
-    when: str
-    code: str = BY_ELEMENT
+    kind: Kind
+    parts: tuple[str, ...]
 
 
 def one_by_one(source: str) -> Iterator[OneByOne]:
     """Yield what loops do for one after another, by functions, in the order of the source."""
     file = file_of(source, reduces=True)
     for scope in file.scopes:
-        if getattr(scope, "decorator_list", None):
-            continue  # it may be compiled
-        names, own = file.names_of(scope), getattr(scope, "name", "")
-        done: set[ast.AST] = set()
-        told: set[ast.AST] = set()
-        for one in names.nodes:
-            if isinstance(one, ast.For | COMPREHENSION):
+        if not getattr(scope, "decorator_list", None):  # it may be compiled
+            for found in _of_scope(file.names_of(scope), file):
+                yield OneByOne(getattr(scope, "name", ""), *found)
+
+
+def _of_scope(names: Names, file: File) -> Iterator[_Found]:
+    done, told = set[ast.AST](), set[ast.AST]()
+    for one in names.nodes:
+        if isinstance(one, ast.Call):
+            if found := passed(one, names):
+                yield one, one, Kind.PASSED, found
+            if ast.unparse(one.func) in ("all", "any", "next"):
+                told.update(walked(one))  # it may end before
+        elif isinstance(one, _Loop):
+            if not isinstance(one, ast.While):
                 for call, texts, each in called(one, names, file, told):
-                    yield _of_call(own, one, call, texts, each)
-            elif isinstance(one, ast.Call):
-                if found := passed(one, names):
-                    yield _of_function(own, one, one, *found)
-                if ast.unparse(one.func) in ("all", "any", "next"):
-                    told.update(walked(one))  # it may end before
-            if (
-                isinstance(one, ast.For | COMPREHENSION)
-                and one not in done
-                and (draws := _draws(one, names, file))
-            ):
-                done |= {*walked(one)}
-                yield _of_draws(own, one, draws, names)
-            if isinstance(one, _Loop):
-                yield from _searches(own, one, names, file)
+                    name, kind = ast.unparse(call.node.func), call.kind
+                    if call.given:
+                        yield one, call.node, Kind.PASSED, (name, texts)
+                    else:
+                        yield one, call.node, Kind.CALLED, (name, kind, texts, *sorted(each))
+                if one not in done and (draws := _draws(one, names, file)):
+                    done |= {*walked(one)}
+                    kinds = [ast.unparse(call) for call in draws]
+                    foreign = names.imported(draws[0].func).startswith("random.")
+                    others = foreign or len({*kinds}) > 1
+                    yield one, draws[0], Kind.REDRAWN if others else Kind.DRAWN, (*kinds,)
+            yield from _searches(one, names, file)
             if isinstance(one, Loop):
-                yield from _growing(own, one, names, file, told)
-            if isinstance(one, _Loop):
-                yield from _factored(own, one, names, file, told)
+                yield from _growing(one, names, file, told)
+            yield from _factored(one, names, file, told)
             if isinstance(one, ast.For) and one not in told:
-                yield from _groups(own, one, names, told)
-
-
-def _of_function(
-    own: str, loop: ast.For | ast.expr, call: ast.expr, name: str, passed: str
-) -> OneByOne:
-    title = f"call `{name}` once, with an array of all {passed}"
-    why = "each number costs a call of Python; in NumPy's words one call takes all of them"
-    when = f"functions `{name}` that take arrays (`np.exp`, not `math.exp`)"
-    return OneByOne(own, loop, call, title, why, when)
-
-
-def _of_call(
-    own: str, loop: ast.For | ast.expr, call: ArrayCall, texts: str, each: Collection[str]
-) -> OneByOne:
-    name = ast.unparse(call.node.func)
-    if call.given:
-        return _of_function(own, loop, call.node, name, texts)
-    once = f"once for each {' and '.join(f'`{one}`' for one in sorted(each))}" if each else "once"
-    many = {"number": "an array", "point": "an array of points", "row": "`axis=` and an array"}
-    title = f"call `{name}` {once}, with {many[call.kind]} of all {texts}"
-    why = f"each {call.kind} costs a call of Python; one call takes all of them"
-    return OneByOne(own, loop, call.node, title, why, f"{call.kind}s {texts}")
-
-
-def _of_draws(
-    own: str, loop: ast.For | ast.expr, draws: Sequence[ast.Call], names: Names
-) -> OneByOne:
-    texts = list(dict.fromkeys(map(ast.unparse, draws)))
-    shown = " and ".join(f"`{one}`" for one in texts[:2])
-    title = f"draw the numbers of {shown} of all iterations at once, with a size"
-    why = "each number costs a call of Python; one call with a size fills an array"
-    foreign = names.imported(draws[0].func).startswith("random.")
-    other = ", where other random numbers do" if foreign or len(texts) > 1 else ""
-    return OneByOne(own, loop, draws[0], title, why, f"loops of ten iterations and more{other}")
+                taken = mask_of_each(one)
+                if taken is not None and turning_in(one, names).of(taken):
+                    told.update(walked(one))
+                    yield one, taken, Kind.GROUPED, (ast.unparse(taken),)
 
 
 def mask_of_each(loop: ast.For) -> ast.expr | None:
@@ -170,20 +172,7 @@ def mask_of_each(loop: ast.For) -> ast.expr | None:
     return None
 
 
-def _groups(own: str, loop: ast.For, names: Names, told: set[ast.AST]) -> Iterator[OneByOne]:
-    """Yield what a loop takes by a mask for each group."""
-    taken = mask_of_each(loop)
-    if taken is None or not turning_in(loop, names).of(taken):
-        return
-    told.update(walked(loop))
-    title = f"take `{ast.unparse(taken)}` of all groups at once, by one sort or `np.bincount`"
-    why = "each iteration compares all elements with what it goes through"
-    yield OneByOne(own, loop, taken, title, why, "hundreds of groups")
-
-
-def _factored(
-    own: str, loop: _Loop, names: Names, file: File, told: set[ast.AST]
-) -> Iterator[OneByOne]:
+def _factored(loop: _Loop, names: Names, file: File, told: set[ast.AST]) -> Iterator[_Found]:
     """Yield the equations that a loop solves with a matrix that it leaves alone."""
     solving = [
         one
@@ -205,10 +194,8 @@ def _factored(
         ):
             continue
         told.add(one)
-        by, when = _SOLVING[names.imported(one.func)]
-        title = f"factorise `{ast.unparse(matrix)}` once, before the loop, by `{by}`"
-        why = "each iteration factorises it again, which takes by far the most of solving"
-        yield OneByOne(own, loop, one, title, why, when, FACTORED)
+        by = _SOLVING[names.imported(one.func)]
+        yield loop, one, Kind.FACTORED, (ast.unparse(matrix), *by)
 
 
 # --- random numbers -------------------------------------------------------------------------------
@@ -263,7 +250,7 @@ def _is_draw(call: ast.Call, names: Names, file: File, turns: Turning) -> bool:
 # --- lists ----------------------------------------------------------------------------------------
 
 
-def _searches(own: str, loop: _Loop, names: Names, file: File) -> Iterator[OneByOne]:
+def _searches(loop: _Loop, names: Names, file: File) -> Iterator[_Found]:
     """Yield what searches a list that stays the same for something else in each iteration."""
     inside = list(walked(loop))
     bound = {x.id for x in inside if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)}
@@ -289,15 +276,8 @@ def _searches(own: str, loop: _Loop, names: Names, file: File) -> Iterator[OneBy
         arrays = [value is not None and _is_many(value, names) for value, names in origins]
         many = bool(arrays) and all(arrays) and not isinstance(sought, ast.Tuple)
         if (many or (made and all(made))) if sure else not any(map(_is_short, values)):
-            text, shown = ast.unparse(listed), ast.unparse(sought)
-            held = f"{text}.tolist()" if many and sure else text
-            title = f"look `{shown}` up in {what} of `{held}`, made once before the loop"
-            why = "each search goes through the list from its beginning"
-            when = f"lists `{text}` of more than ten elements, all hashable"
-            if many and sure:
-                why = "each search compares all elements"
-                when = f"arrays `{text}` of more than ten elements, and numbers `{shown}`"
-            yield OneByOne(own, loop, one, title, why, when, AGAIN)
+            kind = Kind.COMPARED if many and sure else Kind.SOUGHT
+            yield loop, one, kind, (ast.unparse(sought), what, ast.unparse(listed))
             return
 
 
@@ -337,9 +317,7 @@ def _is_short(value: ast.expr | None) -> bool:
 # --- arrays that grow -----------------------------------------------------------------------------
 
 
-def _growing(
-    own: str, loop: Loop, names: Names, file: File, told: set[ast.AST]
-) -> Iterator[OneByOne]:
+def _growing(loop: Loop, names: Names, file: File, told: set[ast.AST]) -> Iterator[_Found]:
     """Yield the arrays to which a loop joins pieces, and with which it does nothing else."""
     inside = walked(loop)
     used = Counter(one.id for one in inside if isinstance(one, ast.Name))
@@ -360,13 +338,7 @@ def _growing(
     if grown:
         found = [one for ours in grown.values() for one in ours]
         told.update(found)
-        shown = " and ".join(f"`{one}`" for one in grown)
-        lists = "lists, and join them once" if len(grown) > 1 else "a list, and join it once"
-        grow = "grow" if len(grown) > 1 else "grows"
-        title = f"collect what {shown} {grow} by in {lists} behind the loop"
-        why = "each iteration copies all that is there"
-        when = "loops that join ten pieces and more"
-        yield OneByOne(own, loop, found[0].value, title, why, when, GROWN)
+        yield loop, found[0].value, Kind.GROWN, (*grown,)
 
 
 def _grown(one: ast.AST, names: Names) -> str:

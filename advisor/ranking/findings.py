@@ -22,6 +22,7 @@ from advisor.finding import (
     Prediction,
 )
 from advisor.ir.kernel import Kernel, Legality, Proposal, Rule, Transform, symbols_of
+from advisor.ir.one_by_one import Kind, OneByOne
 from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
 from advisor.source import Edit, Span, span_of, split_lines
 from costdb.evaluate import Missing, Priced
@@ -43,7 +44,6 @@ class Place:
 
 
 if TYPE_CHECKING:
-    from advisor.ir.one_by_one import OneByOne
     from advisor.ir.same_calls import Again
     from advisor.ir.spmd.program import ProgramProposal
 
@@ -198,10 +198,10 @@ def finding_of_repeated(
 ) -> Finding:
     """Return the finding that calls compute something again, which has no price."""
     lines, first = split_lines(source), again.found[0]
-    shown = " and ".join(f"`{one}`" for one in again.texts[:2])
+    shown = _listed(again.texts[:2])
     shown = shown if len(again.texts) < 3 and len(shown) < 80 else "what stays the same"
     if again.each:
-        shown += f" of each {' and '.join(f'`{one}`' for one in sorted(again.each))}"
+        shown += f" of each {_listed(sorted(again.each))}"
     loop, how = f"the loop of line {again.line}", "iteration of"
     where = f", before {loop}" if again.line else ""
     if again.calls:
@@ -221,10 +221,74 @@ def finding_of_repeated(
 def finding_of_one(path: str, source: str, machine: Machine, rule: Rule, one: OneByOne) -> Finding:
     """Return the finding that a loop does for one after another what has no price."""
     place = Place(path, one.function or MODULE, source, num(1))
-    offer = Offer(one.title, one.reason, span_of(one.place, split_lines(source)))
-    when = Condition(one.when, (), None, always=True)
+    title, reason, right_for = words(one)
+    offer = Offer(title, reason, span_of(one.place, split_lines(source)))
+    when = Condition(right_for, (), None, always=True)
     legality = Legality(Applicability.DISPLAY, "")
-    return finding_unpriced(place, machine, rule, offer, f"pays for {one.when}", legality, when)
+    return finding_unpriced(place, machine, rule, offer, f"pays for {right_for}", legality, when)
+
+
+def words(one: OneByOne) -> tuple[str, str, str]:
+    """Return what is better than one after another, why, and what it is right for."""
+    match one.kind, one.parts:
+        case Kind.PASSED, (name, numbers):
+            return (
+                f"call `{name}` once, with an array of all {numbers}",
+                "each number costs a call of Python; in NumPy's words one call takes all of them",
+                f"functions `{name}` that take arrays (`np.exp`, not `math.exp`)",
+            )
+        case Kind.CALLED, (name, kind, given, *each):
+            once = f"once for each {_listed(each)}" if each else "once"
+            many = {"point": "an array of points", "row": "`axis=` and an array"}
+            return (
+                f"call `{name}` {once}, with {many.get(kind, 'an array')} of all {given}",
+                f"each {kind} costs a call of Python; one call takes all of them",
+                f"{kind}s {given}",
+            )
+        case (Kind.DRAWN | Kind.REDRAWN) as drawn, draws:
+            others = ", where other random numbers do" if drawn is Kind.REDRAWN else ""
+            shown = _listed([*dict.fromkeys(draws)][:2])
+            return (
+                f"draw the numbers of {shown} of all iterations at once, with a size",
+                "each number costs a call of Python; one call with a size fills an array",
+                f"loops of ten iterations and more{others}",
+            )
+        case Kind.SOUGHT, (sought, by, text):
+            return (
+                f"look `{sought}` up in {by} of `{text}`, made once before the loop",
+                "each search goes through the list from its beginning",
+                f"lists `{text}` of more than ten elements, all hashable",
+            )
+        case Kind.COMPARED, (sought, by, text):
+            return (
+                f"look `{sought}` up in {by} of `{text}.tolist()`, made once before the loop",
+                "each search compares all elements",
+                f"arrays `{text}` of more than ten elements, and numbers `{sought}`",
+            )
+        case Kind.GROWN, arrays:
+            lists = "lists, and join them once" if len(arrays) > 1 else "a list, and join it once"
+            grow = "grow" if len(arrays) > 1 else "grows"
+            return (
+                f"collect what {_listed(arrays)} {grow} by in {lists} behind the loop",
+                "each iteration copies all that is there",
+                "loops that join ten pieces and more",
+            )
+        case Kind.FACTORED, (matrix, by, larger):
+            return (
+                f"factorise `{matrix}` once, before the loop, by `{by}`",
+                "each iteration factorises it again, which takes by far the most of solving",
+                larger,
+            )
+    (taken,) = one.parts
+    return (
+        f"take `{taken}` of all groups at once, by one sort or `np.bincount`",
+        "each iteration compares all elements with what it goes through",
+        "hundreds of groups",
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(f"`{one}`" for one in names)
 
 
 def finding_unpriced(

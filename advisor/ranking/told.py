@@ -17,12 +17,18 @@ from advisor.finding import (
 from advisor.ir.changes import Loop
 from advisor.ir.functions import File, file_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.one_by_one import AGAIN, BY_ELEMENT
+from advisor.ir.one_by_one import Kind
 from advisor.source import walked
 from costdb.records import replace
 
-_LISTS = "ADV508"
-RAISING = frozenset({BY_ELEMENT, "ADV504", "ADV505", _LISTS})
+AGAIN, GROWN = "ADV506", "ADV507"
+_BY_ELEMENT, _ALGEBRA, _LISTS = "ADV401", "ADV505", "ADV508"
+TELLING = {
+    **dict.fromkeys(Kind, _BY_ELEMENT),
+    **{Kind.SOUGHT: AGAIN, Kind.COMPARED: AGAIN, Kind.GROWN: GROWN, Kind.FACTORED: _ALGEBRA},
+}
+"""The rules that tell also of what has no kernel, and so no price."""
+RAISING = frozenset({_BY_ELEMENT, "ADV504", _ALGEBRA, _LISTS})
 """The rules that have another remedy for the same loop."""
 _LESS = {AGAIN, _LISTS}
 """Those that leave the loop what it is."""
