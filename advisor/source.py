@@ -12,7 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from types import UnionType
+from typing import Any, TypeVar, cast, overload
 
 from costdb.records import dataclass, fields, is_dataclass, replace
 
@@ -310,12 +311,51 @@ class _Plain(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], self.visit(node.value)), node)
 
 
+COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
 def walked(node: ast.AST) -> tuple[ast.AST, ...]:
     """Return what `ast.walk` yields of a node of a tree that nobody changes, found once."""
     kept: dict[str, tuple[ast.AST, ...]] = vars(node)
     if "_walked" not in kept:
         kept["_walked"] = tuple(ast.walk(node))
     return kept["_walked"]
+
+
+@overload
+def every(kind: type[_Node], *nodes: ast.AST) -> Iterator[_Node]: ...
+@overload
+def every(kind: UnionType, *nodes: ast.AST) -> Iterator[Any]: ...
+def every(kind: Any, *nodes: ast.AST) -> Iterator[Any]:
+    """Return all that is of a kind in some pieces of source, themselves included."""
+    return (one for node in nodes for one in walked(node) if isinstance(one, kind))
+
+
+def names_of(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> Iterator[ast.Name]:
+    """Return where a piece of source reads names, or binds them."""
+    return (one for one in every(ast.Name, node) if isinstance(one.ctx, kind))
+
+
+def names_in(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> Iterator[str]:
+    """Return the names that a piece of source reads, or binds, each as often as it does."""
+    return (one.id for one in names_of(node, kind))
+
+
+def names_around(names: Iterable[ast.Name], node: ast.AST) -> Iterator[str]:
+    """Return of names in a piece of source those that no comprehension has for itself."""
+    own: set[ast.Name] = set()
+    for part in every(COMPREHENSION, node):
+        bound = {one for each in part.generators for one in assigned_names(each.target)}
+        outside = walked(part.generators[0].iter)
+        own |= {one for one in every(ast.Name, part) if one.id in bound and one not in outside}
+    return (one.id for one in names if one not in own)
+
+
+def assigned_names(node: ast.AST) -> Iterator[str]:
+    """Return names that a statement binds or deletes, those of its parts included."""
+    names = [one for one in every(ast.Name, node) if not isinstance(one.ctx, ast.Load)]
+    return names_around(names, node) if names else iter(())
 
 
 def imports_of(nodes: Iterable[ast.AST]) -> dict[str, str]:

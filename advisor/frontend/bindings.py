@@ -14,7 +14,6 @@ import libcst as cst
 
 from advisor.frontend.trees import is_loop, nodes_in, parts_of
 from advisor.ir.kernel import DeclaredArray
-from advisor.ir.waiting import assigned_names as names_assigned
 from advisor.numpy_table import (
     ARRAY_MODULES,
     PYTHON_COMPLEX,
@@ -25,6 +24,7 @@ from advisor.numpy_table import (
 )
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
 from advisor.source import KEY, PLAIN_TYPES, PROPERTY, Span, properties_read, tree_of
+from advisor.source import assigned_names as names_assigned
 from costdb.records import dataclass, field
 
 # Names in source: dotted expressions, and what the file's imports make of them.

@@ -13,15 +13,13 @@ from advisor.ir.changes import OWN, Names, is_opaque
 from advisor.ir.effects import ASKED, BY_ROWS, MADE_KINDS, METHODS
 from advisor.ir.functions import File
 from advisor.ir.unchanging import Turning, turning_in
-from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import ELEMENTWISE
-from advisor.source import walked
+from advisor.source import COMPREHENSION, assigned_names, names_in, walked
 from costdb.records import dataclass
 
 SHORT = 16
 """A range that ends before is worth no array, and a list that does no dictionary."""
-COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _GRIDS = frozenset({"arange", "linspace", "logspace", "geomspace"})
 _OF_ROWS = frozenset(f"numpy.{one}" for one in ("array", "zeros", "ones", "empty", "full", "eye"))
 

@@ -34,9 +34,8 @@ from advisor.ir.effects import (
     of_library,
     of_method,
 )
-from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_table import as_numpy
-from advisor.source import walked
+from advisor.source import COMPREHENSION, assigned_names, names_in, walked
 from costdb.records import dataclass, field
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -49,7 +48,7 @@ _OPAQUE = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal),
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Delete),
 )
-OWN = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda
+OWN = COMPREHENSION | ast.Lambda
 _OPERATIONS = ast.BinOp | ast.Compare | ast.BoolOp | ast.AugAssign
 _SILENT = (ast.expr_context, ast.operator, ast.cmpop, ast.Constant)
 _OBEYING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match)

@@ -19,8 +19,7 @@ from advisor.ir.changes import (
     root_of,
 )
 from advisor.ir.effects import METHODS, PURE
-from advisor.ir.waiting import assigned_names
-from advisor.source import KEYED, imports_of, tree_of, walked, with_keys
+from advisor.source import KEYED, assigned_names, imports_of, tree_of, walked, with_keys
 
 
 class File:

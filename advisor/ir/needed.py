@@ -10,8 +10,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 
 from advisor.ir.changes import Function, Names, root_of
-from advisor.ir.waiting import names_in
-from advisor.source import walked
+from advisor.source import names_in, walked
 
 Arms = Callable[[ast.If], tuple[bool, bool]]
 """Says whether the first and the other part of a branch may run."""

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from enum import Enum, auto
 
 from advisor.ir.array_calls import (
-    COMPREHENSION,
     SHORT,
     as_loop,
     called,
@@ -27,10 +26,9 @@ from advisor.ir.changes import Loop, Names, heads_of, is_opaque, path_of
 from advisor.ir.effects import MAKING
 from advisor.ir.functions import File, file_of
 from advisor.ir.unchanging import Turning, turning_in
-from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
-from advisor.source import walked
+from advisor.source import COMPREHENSION, assigned_names, names_in, walked
 from costdb.records import dataclass
 
 _OF_NUMBERS = frozenset({"int", "float", "abs", "min", "max", "round", "len", "range", "append"})

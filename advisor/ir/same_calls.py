@@ -37,11 +37,10 @@ from advisor.ir.unchanging import (
     settled_in_turn,
 )
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
-from advisor.source import walked
+from advisor.source import COMPREHENSION, walked
 from costdb.records import dataclass, field, replace
 
 _MOST_CALLS = 200
-_COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _GRIDS = frozenset({"indices", "hanning", "hamming", "blackman", "vander", "tri", "triu_indices"})
 _NUMBERS = frozenset({"bool", "complex", "float", "int", "isinstance", "len", "repr", "str"})
 """Of an array they make something that is none."""
@@ -115,7 +114,7 @@ class _Reader:
         """Yield what loops compute again, then blocks."""
         for names in map(self.file.names_of, self.file.scopes):
             for one in names.nodes:
-                if isinstance(one, Loop | _COMPREHENSION) and not is_opaque(one):
+                if isinstance(one, Loop | COMPREHENSION) and not is_opaque(one):
                     yield from self.of_loop(one, names)
         for same in (one for each in computed_again(source).values() for one in each):
             for uses in () if same.repeats else same.values:
@@ -423,7 +422,7 @@ def _parts(
             return heads_of_loop(loop), body, orelse, []
         case ast.While(test, body, orelse):
             return heads_of_loop(loop), body, orelse, [test]
-    assert isinstance(loop, _COMPREHENSION)
+    assert isinstance(loop, COMPREHENSION)
     # what the first goes through is computed once
     first, *others = loop.generators
     made = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]

@@ -24,8 +24,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import MAKING, PURE, THROUGH, Deed
 from advisor.ir.functions import file_of
-from advisor.ir.waiting import assigned_names, names_in
-from advisor.source import walked
+from advisor.source import assigned_names, names_in, walked
 from costdb.records import dataclass, field, replace
 
 

@@ -8,27 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Protocol
 
+from advisor.ir.changes import Names
 from advisor.ir.effects import DRAWS
-from advisor.source import walked
+from advisor.source import assigned_names, names_around, names_in, names_of, walked
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 
 
-class Calls(Protocol):
-    """What calls do where a loop stands."""
-
-    def free(self, call: ast.Call) -> bool:
-        """Return whether all that a call does is to compute."""
-
-    def hidden(self, call: ast.Call) -> frozenset[str]:
-        """Return what is read by a function of the file, beside its arguments as they stand."""
-
-
-def what_waits(loop: ast.For, calls: Calls) -> str:
+def what_waits(loop: ast.For, calls: Names) -> str:
     """Return why an iteration may need what an earlier one did; empty where none does."""
     hidden: set[str] = set()
     for one in walked(ast.Module(loop.body, [])):
@@ -81,45 +70,13 @@ def _carried(loop: ast.For) -> str:
     return next((f"`{name}` is what the iteration before left" for name in waiting), "")
 
 
-def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
-    for one in walked(node):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, kind):
-            yield one
-
-
-def names_in(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> Iterator[str]:
-    """Return the names that a piece of source reads, or binds, each as often as it does."""
-    return (one.id for one in _names(node, kind))
-
-
-def _of_comprehensions(node: ast.AST) -> frozenset[int]:
-    """Return which names in a node are those that comprehensions have for themselves."""
-    found: set[int] = set()
-    for part in walked(node):
-        if isinstance(part, _COMPREHENSIONS):
-            bound = {one for each in part.generators for one in assigned_names(each.target)}
-            outside = set(walked(part.generators[0].iter))
-            names = (one for one in walked(part) if isinstance(one, ast.Name))
-            found |= {id(one) for one in names if one.id in bound and one not in outside}
-    return frozenset(found)
-
-
-def assigned_names(node: ast.AST) -> Iterator[str]:
-    """Yield names that a statement binds or deletes, those of its parts included."""
-    names = [one for one in walked(node) if isinstance(one, ast.Name)]
-    names = [one for one in names if not isinstance(one.ctx, ast.Load)]
-    own = _of_comprehensions(node) if names else frozenset[int]()
-    return (one.id for one in names if id(one) not in own)
-
-
 def _needed_first(body: Iterable[ast.stmt], known: set[str]) -> Iterator[str]:
     """Yield names that statements may use before they bind them; those bound become `known`."""
 
     def used(*nodes: ast.AST) -> Iterator[str]:
         for node in nodes:
-            names = [one for one in _names(node, ast.Load) if one.id not in known]
-            own = _of_comprehensions(node) if names else frozenset[int]()
-            yield from (one.id for one in names if id(one) not in own)
+            names = [one for one in names_of(node) if one.id not in known]
+            yield from names_around(names, node) if names else ()
 
     for one in body:
         match one:

@@ -16,7 +16,6 @@ from string import Formatter
 from typing import Any, TypeVar
 
 from advisor.frontend.trees import check_parseable
-from advisor.ir.waiting import assigned_names
 from advisor.measure import names as pure
 from advisor.measure.names import (
     Names,
@@ -30,7 +29,7 @@ from advisor.measure.names import (
     run_by,
     stored_arrays,
 )
-from advisor.source import ParseProblem
+from advisor.source import ParseProblem, assigned_names
 from costdb.records import dataclass, field, replace
 
 _LONGEST_SHOWN = 60

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
-from advisor.ir.waiting import assigned_names, carried
+from advisor.ir.waiting import carried
 from advisor.measure import names as pure
 from advisor.numpy_functions import SIZE_AT
+from advisor.source import assigned_names
 from costdb.records import dataclass, field
 
 # What a sampled program may call: functions that only compute on what they are given.

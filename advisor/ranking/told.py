@@ -14,7 +14,7 @@ from advisor.finding import (
     Finding,
     Verdict,
 )
-from advisor.ir.changes import Loop
+from advisor.ir.changes import OWN, Loop
 from advisor.ir.functions import File, file_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.one_by_one import Kind
@@ -36,7 +36,7 @@ SENDING = "ADV6"
 """How the codes of rules begin that have another remedy for the same call."""
 OF_A_RUN_S = 3e-5
 """Time saved once in a run below which no run shows it: Python and NumPy take 0.1 s to start."""
-_REPEATED = Loop | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda
+_REPEATED = Loop | OWN
 
 
 def by_change(

@@ -86,9 +86,8 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.ir.waiting import names_in
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, Kind
-from advisor.source import Edit
+from advisor.source import Edit, names_in
 from costdb.expr import ZERO, Expr, free_symbols, num, python_text
 from costdb.expr.functions import trips
 from costdb.expr.nodes import Mod

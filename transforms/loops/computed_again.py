@@ -56,9 +56,8 @@ from advisor.ir.statements import (
 )
 from advisor.ir.unchanging import Same, computed_again, is_made, is_work
 from advisor.ir.values import Fill, Read, Scalar, Value, parts_of, reads
-from advisor.ir.waiting import names_in
 from advisor.numpy_table import Kind
-from advisor.source import Edit, Span
+from advisor.source import Edit, Span, names_in
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import (
     KernelRule,

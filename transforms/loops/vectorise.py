@@ -111,8 +111,8 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, length, reads
-from advisor.ir.waiting import assigned_names, what_waits
-from advisor.source import Span, walked
+from advisor.ir.waiting import what_waits
+from advisor.source import Span, assigned_names, walked
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
 from transforms.kit.kernels import KernelRule, displayed, is_compiled_alone, replaced

@@ -27,8 +27,8 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.ir.values import Point
-from advisor.ir.waiting import assigned_names, carried
-from advisor.source import Span
+from advisor.ir.waiting import carried
+from advisor.source import Span, assigned_names
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, field, replace
 from transforms.kit.memory import disjoint, may_share, reads_of, written

@@ -20,8 +20,7 @@ from advisor.ir.spmd.steps import (
     Step,
     walk,
 )
-from advisor.ir.waiting import assigned_names
-from advisor.source import Edit, Span, walked
+from advisor.source import Edit, Span, assigned_names, walked
 from costdb.expr import free_symbols
 from costdb.records import dataclass, replace
 from transforms.kit.names import reads_clock
