@@ -332,6 +332,11 @@ def every(kind: Any, *nodes: ast.AST) -> Iterator[Any]:
     return (one for node in nodes for one in walked(node) if isinstance(one, kind))
 
 
+def each_of(node: ast.expr) -> list[ast.expr]:
+    """Return what a tuple that is written out consists of, or what else it is alone."""
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
 def names_of(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> Iterator[ast.Name]:
     """Return where a piece of source reads names, or binds them."""
     return (one for one in every(ast.Name, node) if isinstance(one.ctx, kind))

@@ -90,6 +90,7 @@ from advisor.ir.values import (
     parts_of,
 )
 from advisor.numpy_table import ROWS, SIGNS, dtype_of
+from advisor.source import each_of
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, substitute, sym
 from costdb.records import dataclass, field, replace
 from costdb.work import Message, ParLoop, Process, SeqLoop, Sequential
@@ -729,7 +730,7 @@ class Writer(Values):
         tree = self.returned_tree(one)
         if tree is None:
             return
-        parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+        parts = each_of(tree)
         texts, results = [], []
         for count, part in enumerate(parts):
             made = f"<returned>{count or ''}"

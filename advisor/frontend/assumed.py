@@ -27,7 +27,7 @@ from advisor.frontend.trees import GOING_THROUGH
 from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
 from advisor.observed import SEQUENCE, Seen, SeenArray, SeenBinding, SeenNumber
-from advisor.source import OF_ARRAYS, imports_of, tree_of, walked, with_keys
+from advisor.source import OF_ARRAYS, each_of, every, imports_of, tree_of, walked, with_keys
 from costdb.records import replace
 
 _TRIES = 8
@@ -108,11 +108,11 @@ def _keeps_arguments(decorator: ast.expr) -> bool:
 
 def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
     """Return the names of functions of a file that running it calls."""
-    functions = [one for one in walked(tree) if isinstance(one, _Function)]
+    functions = [*every(_Function, tree)]
     defined, found = {one.name: one for one in functions}, set[str]()
     pending: list[ast.AST] = list(outside)
     while pending:
-        calls = [one.func for one in walked(pending.pop()) if isinstance(one, ast.Call)]
+        calls = [one.func for one in every(ast.Call, pending.pop())]
         names = {getattr(one, "id", getattr(one, "attr", "")) for one in calls}
         new = names & defined.keys() - found
         found |= new
@@ -179,8 +179,8 @@ def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:
     """Return whether several statements call NumPy, or go over arrays: constants do neither."""
 
     def calls(statement: ast.stmt) -> bool:
-        called = (one.func for one in walked(statement) if isinstance(one, ast.Call))
-        names = (name for one in called for name in walked(one) if isinstance(name, ast.Name))
+        called = (one.func for one in every(ast.Call, statement))
+        names = every(ast.Name, *called)
         return any(imports.get(one.id, "").partition(".")[0] == "numpy" for one in names)
 
     parts = (one for part in body for one in walked(part))
@@ -195,7 +195,7 @@ def _adds_up(node: ast.AST) -> bool:
         case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left, _, right)):
             return name in (getattr(left, "id", ""), getattr(right, "id", ""))
         case ast.Call() if _goes_through(node):
-            return any(isinstance(one, ast.BinOp | ast.Compare) for one in walked(node))
+            return any(every(ast.BinOp | ast.Compare, node))
     return False
 
 
@@ -219,8 +219,7 @@ def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, _Fu
 
 def _stored(body: Iterable[ast.stmt]) -> Counter[str]:
     """Return how often names are bound, or deleted."""
-    parts = (one for part in body for one in walked(part))
-    named = (one for one in parts if isinstance(one, ast.Name | ast.Attribute))
+    named = every(ast.Name | ast.Attribute, *body)
     return Counter(ast.unparse(one) for one in named if not isinstance(one.ctx, ast.Load))
 
 
@@ -230,11 +229,9 @@ def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
     Also attributes that nothing reads before.
     """
     stored, found = _stored(body), dict[str, ast.Assign]()
-    attributes, first = (
-        {name.rpartition(".")[2] for name in stored if "." in name},
-        dict[str, int](),
-    )
-    for one in (one for part in body for one in walked(part) if isinstance(one, ast.Attribute)):
+    attributes = {name.rpartition(".")[2] for name in stored if "." in name}
+    first = dict[str, int]()
+    for one in every(ast.Attribute, *body):
         if isinstance(one.ctx, ast.Load) and one.attr in attributes:
             name = ast.unparse(one)
             first[name] = min(one.lineno, first.get(name, one.lineno))
@@ -242,13 +239,10 @@ def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
     while pending:
         match pending.pop():
             case ast.Assign(targets=[target]) as made:
-                parts = target.elts if isinstance(target, ast.Tuple) else [target]
-                names = (
-                    ast.unparse(one) for one in parts if isinstance(one, ast.Name | ast.Attribute)
-                )
+                named = (x for x in each_of(target) if isinstance(x, ast.Name | ast.Attribute))
                 found |= {
                     name: made
-                    for name in names
+                    for name in map(ast.unparse, named)
                     if stored[name] == 1 and first.get(name, made.lineno + 1) > made.lineno
                 }
             case ast.If(body=then, orelse=orelse):
@@ -333,7 +327,7 @@ def _told(
     """
     known, read = dict[Key, Part](), dict[str, frozenset[str]]()
     parameters, many = dict[str, Sequence[str]](), list[str]()
-    for node in (one for one in walked(tree) if isinstance(one, ast.ClassDef)):
+    for node in every(ast.ClassDef, tree):
         held = {f".{ast.unparse(x.target)}": x for x in node.body if isinstance(x, ast.AnnAssign)}
         # of a class of data
         parameters |= {node.name: [*held]} if held else {}
@@ -470,24 +464,21 @@ class _Uses(Calls):
                 case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
                     self.made[name] = kind
         used = (one for part in body for one in _of_arrays(part))
-        self.used = frozenset(
-            ast.unparse(one) for one in used if isinstance(one, ast.Name | ast.Attribute)
-        )
+        named = (one for one in used if isinstance(one, ast.Name | ast.Attribute))
+        self.used = frozenset(map(ast.unparse, named))
         for name in self.used & self.given.keys():
             self.given[name].listed = False
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
         self.appended = frozenset(
             one.value.id
-            for part in body
-            for one in walked(part)
-            if isinstance(one, ast.Attribute) and one.attr == "append"
+            for one in every(ast.Attribute, *body)
+            if one.attr == "append"
             if isinstance(one.value, ast.Name)
         )
-        for node in (one for part in body for one in walked(part)):
-            match node:
-                case ast.Attribute(value=ast.Name(id=owner), attr=attr) if owner in self.given:
-                    # of what has others `T` is no transposition
-                    self.given[owner].other |= attr not in METHODS | OF_OTHERS | OF_ARRAYS
+        for one in every(ast.Attribute, *body):
+            if isinstance(one.value, ast.Name) and one.value.id in self.given:
+                # of what has others `T` is no transposition
+                self.given[one.value.id].other |= one.attr not in METHODS | OF_OTHERS | OF_ARRAYS
         self._statements(body)
         for name, turns in self._turns.items():
             start = [self.given[name]] if name in self.given else []
@@ -601,7 +592,7 @@ class _Uses(Calls):
             case ast.Expr(value=value):
                 self.part(value)
             case ast.FunctionDef(args=given, body=body):
-                names = {one.arg for one in walked(given) if isinstance(one, ast.arg)}
+                names = {one.arg for one in every(ast.arg, given)}
                 own = names | _stored(body).keys()
                 now, turns, results = self.now, self._turns, [*self._results]
                 self.now = {one: part for one, part in now.items() if one not in own}

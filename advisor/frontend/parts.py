@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.frontend.ranks import MOST, Part, Rules
-from advisor.source import KEY, OF_ARRAYS
+from advisor.source import KEY, OF_ARRAYS, each_of, every
 from costdb.records import dataclass, field, replace
 
 Key = tuple[str, str]
@@ -378,9 +378,7 @@ class Parts:
     def _swept(self, nodes: Sequence[ast.expr], parts: Sequence[Part]) -> None:
         """What a sum goes through together with a part that an index chooses is as large."""
         for k, node in enumerate(nodes):
-            chosen = isinstance(node, ast.Subscript) and any(
-                isinstance(one, ast.Name) for one in ast.walk(node.slice)
-            )
+            chosen = isinstance(node, ast.Subscript) and any(every(ast.Name, node.slice))
             if chosen and isinstance(nodes[1 - k], ast.Name | ast.Attribute):
                 self.rules.swept(parts[k], parts[1 - k])
 
@@ -432,7 +430,7 @@ class Parts:
                 return self.number(whole=True, rank=1)
             case ast.Attribute(attr="c_" | "r_" as joins) if self.path(value):
                 made, joined = Part(number=True), [self.number(rank=2 if joins == "c_" else 1)]
-                for one in index.elts if isinstance(index, ast.Tuple) else [index]:
+                for one in each_of(index):
                     joined += [] if isinstance(one, ast.Slice) else [self.part(one)]
                 self.rules.largest(made, joined)
                 return made
@@ -449,7 +447,7 @@ class Parts:
                 self.array(self.part(value), len(args))
                 return self.number(rank=len(args))
         base, by, kept, added, masked = self.part(value), list[Part](), 0, False, False
-        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        parts = each_of(index)
         for one in parts:
             match one:
                 case ast.Slice(lower=lower, upper=upper, step=step):

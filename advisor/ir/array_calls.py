@@ -15,7 +15,7 @@ from advisor.ir.functions import File
 from advisor.ir.unchanging import Turning, turning_in
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import ELEMENTWISE
-from advisor.source import COMPREHENSION, assigned_names, names_in, walked
+from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
 from costdb.records import dataclass
 
 SHORT = 16
@@ -90,13 +90,13 @@ def called(
         Calls of which somebody told; those that are found are added.
     """
     whole = loop if isinstance(loop, ast.For) else as_loop(loop)
-    inner = {part for one in walked(whole) if isinstance(one, OWN) for part in walked(one)}
+    inner = {part for one in every(OWN, whole) for part in walked(one)}
     # what is called for its deeds alone gives no numbers
-    inner |= {one.value for one in walked(loop) if isinstance(one, ast.Expr)}
+    inner |= {one.value for one in every(ast.Expr, loop)}
     given = {one for one in names.parameters if names.stored[one] == 1}
-    nodes = [one for one in walked(whole) if isinstance(one, ast.Call) and one not in inner | told]
+    nodes = [one for one in every(ast.Call, whole) if one not in inner | told]
     calls = [one for node in nodes if (one := _call(node, names, given)) and one.taken]
-    ends = any(isinstance(one, ast.Break | ast.Return) for one in walked(loop))
+    ends = any(every(ast.Break | ast.Return, loop))
     if not calls or ends or is_opaque(whole):
         return
     known = {**names.kinds, **dict.fromkeys(given, "curve")}
@@ -209,7 +209,7 @@ class _Turns:
             case ast.Subscript(ast.Name() as grid, ast.Name(index)) if sure:
                 return bool(turning(ast.Name(index, ast.Store()), grid, self.names))
             case ast.Subscript(value, index) if not sure:
-                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                parts = each_of(index)
                 rank = self.ranks.get(value.id, 1) if isinstance(value, ast.Name) else 1
                 return rank <= len(parts) and all(map(self._is_number, parts))
             case ast.BinOp(left, operation, right) if not isinstance(operation, ast.MatMult):
@@ -246,8 +246,7 @@ class _Turns:
             case ast.Subscript(value, index) if self.turning.of(value):
                 return self._is_row(value) and not self.turning.of(index)
             case ast.Subscript(_, index):
-                parts = index.elts if isinstance(index, ast.Tuple) else [index]
-                moving = [one for one in parts if self.turning.of(one)]
+                moving = [one for one in each_of(index) if self.turning.of(one)]
                 return bool(moving) and all(isinstance(one, ast.Name) for one in moving)
         return False
 
@@ -264,8 +263,8 @@ def _used_as_arrays(node: ast.AST) -> Iterable[ast.AST]:
         case ast.BinOp(left, ast.MatMult(), right):
             return [left, right]
         case ast.Assign([ast.Subscript(_, index)], value):
-            parts = index.elts if isinstance(index, ast.Tuple) else [index]
-            return walked(value) if any(isinstance(one, ast.Slice) for one in parts) else []
+            sliced = any(isinstance(one, ast.Slice) for one in each_of(index))
+            return walked(value) if sliced else []
     return []
 
 

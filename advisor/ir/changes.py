@@ -35,7 +35,7 @@ from advisor.ir.effects import (
     of_method,
 )
 from advisor.numpy_table import as_numpy
-from advisor.source import COMPREHENSION, assigned_names, names_in, walked
+from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
 from costdb.records import dataclass, field
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -44,14 +44,12 @@ Loop = ast.For | ast.While
 
 _SEEING = frozenset({"exec", "eval", "locals", "vars", "setattr", "delattr"})
 _MEASURES = ("shape", "size", "ndim", "dtype")
-_OPAQUE = (
-    *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal),
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Delete),
-)
+_GOING_ON = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+_OPAQUE = _GOING_ON | ast.Global | ast.Nonlocal | Function | ast.ClassDef | ast.Delete
 OWN = COMPREHENSION | ast.Lambda
 _OPERATIONS = ast.BinOp | ast.Compare | ast.BoolOp | ast.AugAssign
 _SILENT = (ast.expr_context, ast.operator, ast.cmpop, ast.Constant)
-_OBEYING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match)
+_OBEYING = _GOING_ON | ast.Match
 
 
 @dataclass(slots=True)
@@ -351,7 +349,7 @@ class Names:
                 whole = link.union(*(self.groups.get(path, ()) for path in link)) - {""}
                 self.groups.update(dict.fromkeys(whole, whole))
             for target, value in self._pairs(one):
-                calls = (part for part in walked(value) if isinstance(part, ast.Call))
+                calls = every(ast.Call, value)
                 own = all(self.free(part) or self.deed(part) in _GIVING_NONE for part in calls)
                 if not own or not self.roots(value) <= self.bound:
                     names = (part for part in _each(target) if isinstance(part, ast.Name))
@@ -555,8 +553,7 @@ class Names:
         through = {
             part.id: path_of(one.iter)
             for one in getattr(node, "generators", ())
-            for part in walked(one.target)
-            if isinstance(part, ast.Name)
+            for part in every(ast.Name, one.target)
         }
         for part in ast.iter_child_nodes(node):
             for path, measured in self.reads(part):
@@ -589,7 +586,7 @@ class Names:
     def _changed_in(self, node: ast.AST) -> Changes:
         made = Changes()
         # comprehensions have names for themselves
-        inner = (one for one in walked(node) if isinstance(one, OWN) and one is not node)
+        inner = (one for one in every(OWN, node) if one is not node)
         each = (part.target for one in inner for part in getattr(one, "generators", ()))
         own = {part for one in each for part in walked(one)}
         for one in walked(node):
@@ -725,7 +722,7 @@ class Names:
         if not isinstance(target, ast.Subscript):
             return False
         index, into = target.slice, target.value
-        each = index.elts if isinstance(index, ast.Tuple) else [index]
+        each = each_of(index)
         if any(isinstance(one, ast.Slice) or getattr(one, "value", 0) is ... for one in each):
             return True
         if self.kind(into) == "array":
@@ -746,7 +743,7 @@ _KEEPING = (Deed.CHANGES, Deed.WRITES, Deed.ANYTHING)
 
 def is_opaque(node: ast.AST) -> bool:
     """Return whether a statement holds what nobody follows: definitions, generators, globals."""
-    return any(isinstance(one, _OPAQUE) for one in walked(node))
+    return any(every(_OPAQUE, node))
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:

@@ -19,7 +19,7 @@ from advisor.ir.changes import (
     root_of,
 )
 from advisor.ir.effects import METHODS, PURE
-from advisor.source import KEYED, assigned_names, imports_of, tree_of, walked, with_keys
+from advisor.source import KEYED, assigned_names, every, imports_of, tree_of, walked, with_keys
 
 
 class File:
@@ -105,7 +105,7 @@ class File:
         name = method.name
         if not (_is_property(method) or (name.startswith("__") and name not in _CALLED)):
             return False
-        calls = (one.func for one in walked(method) if isinstance(one, ast.Call))
+        calls = (one.func for one in every(ast.Call, method))
         others = (one for one in calls if _called(one) not in PURE | METHODS)
         modules = [self.imports.get(root_of(path_of(one)), "") for one in others]
         return not all(one.startswith("numpy") for one in modules) or any(
@@ -179,7 +179,7 @@ class File:
         made = self.classes.get(name, {}).get(method)
         if made is None or [ast.unparse(one) for one in made.decorator_list] != ["classmethod"]:
             return False
-        returned = [one.value for one in walked(made) if isinstance(one, ast.Return)]
+        returned = [one.value for one in every(ast.Return, made)]
         own = self.names_of(made).first
         return bool(returned) and all(
             isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == own

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 
 from advisor.ir.changes import Function, Names, root_of
-from advisor.source import names_in, walked
+from advisor.source import every, names_in
 
 Arms = Callable[[ast.If], tuple[bool, bool]]
 """Says whether the first and the other part of a branch may run."""
@@ -132,15 +132,15 @@ class Needed:
         if self._every:
             return True
         if one in self._calls:
-            given = (part for call in _calls(one) for part in (*call.args, *call.keywords))
-            return not all(self._names.is_quiet(call) for part in given for call in _calls(part))
+            given = (part for x in every(ast.Call, one) for part in (*x.args, *x.keywords))
+            return not all(map(self._names.is_quiet, every(ast.Call, *given)))
         made = self._names.changes([one])
         own = all(map(self._names.is_own, made.wholly | made.elements))
         known = isinstance(one, _COMPUTING) and own and not (made.unknown or made.strange)
         return not known or not self._is_quiet(one)
 
     def _is_quiet(self, one: ast.stmt) -> bool:
-        return all(map(self._names.is_quiet, _calls(one)))
+        return all(map(self._names.is_quiet, every(ast.Call, one)))
 
     def made(self, one: ast.stmt) -> frozenset[str]:
         """Return the names through which others see what a statement makes or changes."""
@@ -153,7 +153,3 @@ class Needed:
     def _read(self, *nodes: ast.AST) -> set[str]:
         inner = (part for node in nodes if isinstance(node, Function) for part in names_in(node))
         return {root_of(path) for node in nodes for path, _ in self._names.reads(node)} | {*inner}
-
-
-def _calls(node: ast.AST) -> list[ast.Call]:
-    return [part for part in walked(node) if isinstance(part, ast.Call)]

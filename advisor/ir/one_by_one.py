@@ -28,7 +28,7 @@ from advisor.ir.functions import File, file_of
 from advisor.ir.unchanging import Turning, turning_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
-from advisor.source import COMPREHENSION, assigned_names, names_in, walked
+from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
 from costdb.records import dataclass
 
 _OF_NUMBERS = frozenset({"int", "float", "abs", "min", "max", "round", "len", "range", "append"})
@@ -162,10 +162,9 @@ def mask_of_each(loop: ast.For) -> ast.expr | None:
     }
     for one in inside:
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load):
-            index = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+            index = each_of(one.slice)
             masks = (made.get(x.id, x) if isinstance(x, ast.Name) else x for x in index)
-            tests = (x for mask in masks for x in walked(mask) if isinstance(x, ast.Compare))
-            if any(turning & {*names_in(x)} for x in tests):
+            if any(turning & {*names_in(x)} for x in every(ast.Compare, *masks)):
                 return one
     return None
 
@@ -174,8 +173,8 @@ def _factored(loop: _Loop, names: Names, file: File, told: set[ast.AST]) -> Iter
     """Yield the equations that a loop solves with a matrix that it leaves alone."""
     solving = [
         one
-        for one in walked(loop)
-        if isinstance(one, ast.Call) and names.imported(one.func) in _SOLVING and len(one.args) > 1
+        for one in every(ast.Call, loop)
+        if names.imported(one.func) in _SOLVING and len(one.args) > 1
     ]
     whole = as_loop(loop) if isinstance(loop, COMPREHENSION) else loop
     if not solving or is_opaque(whole) or is_few(getattr(whole, "iter", None), names, file):

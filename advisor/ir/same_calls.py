@@ -37,7 +37,7 @@ from advisor.ir.unchanging import (
     settled_in_turn,
 )
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
-from advisor.source import COMPREHENSION, walked
+from advisor.source import COMPREHENSION, each_of, every, walked
 from costdb.records import dataclass, field, replace
 
 _MOST_CALLS = 200
@@ -120,8 +120,8 @@ class _Reader:
             for uses in () if same.repeats else same.values:
                 names = self.file.names_of(self.file.scope_at(uses[0].lineno))
                 # one pass more over elements is worth no word without a price
-                passes = [one for one in walked(uses[0]) if isinstance(one, COMPUTING)]
-                many = len(passes) > 1 or called_in(uses[0]) - {*ELEMENTWISE, *REDUCTIONS}
+                passes = len([*every(COMPUTING, uses[0])])
+                many = passes > 1 or called_in(uses[0]) - {*ELEMENTWISE, *REDUCTIONS}
                 if many and not getattr(names.node, "decorator_list", None):
                     for again in self._told(None, names, uses[:1], names.node.body, own=True):
                         yield replace(again, found=uses)
@@ -134,7 +134,7 @@ class _Reader:
             return
         moved, values, lost = settled(heads, body, orelse, names)
         rest = [one for one in body if one not in moved]
-        found = [*moved, *_flat(values)]
+        found: list[ast.stmt | ast.expr] = [*moved, *values]
         if not isinstance(loop, Loop):
             body = [ast.Expr(one) for one in repeated if isinstance(one, ast.expr)]
             found = [one for part in body for one in computed_alike(part, names, lost)]
@@ -172,12 +172,11 @@ class _Reader:
                 continue
             moved, values, _ = self._settled(node, state)
             own, each = self.file.names_of(node), dict[ast.expr, frozenset[str]]()
-            within = {part for one in (*moved, *_flat(values)) for part in walked(one)}
+            within = {part for one in (*moved, *values) for part in walked(one)}
             for one, turning in settled_in_turn(node.body, own, differing):
                 if one not in within:
                     each[one] = turning
-            alike = (*moved, *_flat(values), *each)
-            yield from self._told(loop, own, alike, node.body, each, calls=True)
+            yield from self._told(loop, own, (*moved, *values, *each), node.body, each, calls=True)
 
     def _differs(self, node: ast.FunctionDef, others: Changes) -> bool:
         """Return whether a function may read something that differs from call to call."""
@@ -188,7 +187,7 @@ class _Reader:
 
     def _settled(
         self, node: ast.FunctionDef, state: _State
-    ) -> tuple[list[ast.stmt], dict[str, tuple[ast.expr, ...]], Lost]:
+    ) -> tuple[list[ast.stmt], list[ast.expr], Lost]:
         return settled([], node.body, [], self.file.names_of(node), (), state.others)
 
     def _followed(
@@ -241,7 +240,7 @@ class _Reader:
             case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
                 # the parts of all ranks together are one array
                 again = not self._is_of_mpi(node.generators[0].iter, names)
-                again &= any(isinstance(one, COMPUTING) for one in walked(value))
+                again &= any(every(COMPUTING, value))
                 return again + self.order(value, names)
             case ast.Subscript(_, index) if not self.is_array(node, names):
                 return self.order(index, names)
@@ -285,8 +284,8 @@ class _Reader:
     ) -> Iterator[Again]:
         """Yield what takes as much as anything else there."""
         most = max((self.order(one, names) for one in body), default=0)
-        inner = (one for part in body for one in walked(part) if isinstance(one, Loop))
-        loops, kept, texts = [{*walked(one)} for one in inner], list[Any](), dict[str, None]()
+        loops = [{*walked(one)} for one in every(Loop, *body)]
+        kept, texts = list[Any](), dict[str, None]()
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
             works = order >= most and (
@@ -307,9 +306,9 @@ class _Reader:
 
     def _is_called(self, node: ast.AST, names: Names) -> bool:
         """Return whether functions of the file are called, or all ranks."""
-        calls = [one for one in walked(node) if isinstance(one, ast.Call)]
         return any(
-            self.file.called(one, names) or getattr(one.func, "attr", "") in ALIKE for one in calls
+            self.file.called(one, names) or getattr(one.func, "attr", "") in ALIKE
+            for one in every(ast.Call, node)
         )
 
     def _is_work(self, node: ast.AST, names: Names) -> bool:
@@ -369,7 +368,7 @@ class _Reader:
             ):
                 return any_of((value,))
             case ast.Subscript(value, index):
-                each = index.elts if isinstance(index, ast.Tuple) else [index]
+                each = each_of(index)
                 return any(isinstance(one, ast.Slice) for one in each) or any_of(each)
             case ast.Call(func, args, words):
                 full = names.imported(func)
@@ -437,7 +436,7 @@ def _now_and_then(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield one
         if isinstance(one, Loop):
             yield from _now_and_then(one.body)
-        elif isinstance(one, ast.If) and not any(isinstance(p, LEAVING) for p in walked(one)):
+        elif isinstance(one, ast.If) and not any(every(LEAVING, one)):
             # what asks for anything else may be done once
             asked = getattr(one.test, "ops", ())
             if asked and all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in asked):
@@ -445,10 +444,6 @@ def _now_and_then(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _now_and_then((*one.body, *one.orelse))
         elif isinstance(one, ast.If) and not one.orelse:
             goes_on |= isinstance(one.body[-1], ast.Break | ast.Continue)
-
-
-def _flat(values: Mapping[str, Sequence[ast.expr]]) -> list[ast.expr]:
-    return [one for uses in values.values() for one in uses]
 
 
 def _text(node: ast.AST, names: Names, around: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import MAKING, PURE, THROUGH, Deed
 from advisor.ir.functions import file_of
-from advisor.source import assigned_names, names_in, walked
+from advisor.source import assigned_names, each_of, every, names_in, walked
 from costdb.records import dataclass, field, replace
 
 
@@ -87,12 +87,12 @@ def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
 def is_work(node: ast.AST) -> bool:
     """Return whether an expression surely does more than Python does with a few numbers."""
     many = ast.MatMult | ast.ListComp | ast.SetComp | ast.GeneratorExp
-    return bool(called_in(node)) or any(isinstance(one, many) for one in walked(node))
+    return bool(called_in(node)) or any(every(many, node))
 
 
 def called_in(node: ast.AST) -> set[str]:
     """Return what an expression calls that does more than Python does with a few numbers."""
-    calls = (one.func for one in walked(node) if isinstance(one, ast.Call))
+    calls = (one.func for one in every(ast.Call, node))
     names = {ast.unparse(one).rpartition(".")[2] for one in calls} - MAKING
     return names - PURE | names & THROUGH
 
@@ -109,12 +109,9 @@ def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
     """Yield what a loop computes again, in one, but for what is taken."""
     heads = heads_of_loop(loop)
     moved, values, lost = settled(heads, loop.body, loop.orelse, names, taken)
-    if len(moved) == len(loop.body):
-        return
-    found = [*moved, *(one for uses in values.values() for one in uses)]
-    taken.update(part for one in found for part in walked(one))
-    if found:
-        yield _same(values.values(), lost.changes, names, repeats=True, moved=tuple(moved))
+    if len(moved) < len(loop.body) and (moved or values):
+        taken.update(every(ast.AST, *moved, *values))
+        yield _same(values, lost.changes, names, repeats=True, moved=tuple(moved))
 
 
 def heads_of_loop(loop: Loop) -> list[ast.AST]:
@@ -132,7 +129,7 @@ def settled(
     names: Names,
     taken: Collection[ast.AST] = (),
     others: Changes | None = None,
-) -> tuple[list[ast.stmt], dict[str, tuple[ast.expr, ...]], Lost]:
+) -> tuple[list[ast.stmt], list[ast.expr], Lost]:
     """Return the statements and values of a block that are the same each time that it runs.
 
     Parameters
@@ -159,13 +156,10 @@ def settled(
         if len(kept) == len(moved):
             break
         moved = kept
-    values: dict[str, tuple[ast.expr, ...]] = {}
     computed = list(_parts(heads[0], names)) if len(heads) == 1 else []
     computed += [one for part in certain if part not in moved for one in _surely(part, names)]
-    for one in _outermost((one for one, sure in computed if sure and not lost.has(one)), taken):
-        text = ast.unparse(one)
-        values[text] = (*values.get(text, ()), one)
-    return moved, values, lost
+    alike = (one for one, sure in computed if sure and not lost.has(one))
+    return moved, [*_outermost(alike, taken)], lost
 
 
 def _outermost(found: Iterable[ast.expr], taken: Collection[ast.AST] = ()) -> Iterator[ast.expr]:
@@ -311,7 +305,7 @@ def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, Sequence[ast.ex
             case ast.For() | ast.While():
                 yield from _turns(part, names)
             case ast.Assign([whole], value):
-                parts = whole.elts if isinstance(whole, ast.Tuple) else [whole]
+                parts = each_of(whole)
                 values = value.elts if isinstance(value, ast.Tuple) else [value] * len(parts)
                 made = [one.id for one in parts if isinstance(one, ast.Name)]
                 if not len(parts) == len(values) == len(made) or {*made} & {*names_in(value)}:
@@ -339,7 +333,7 @@ def _ends(given: ast.expr) -> Sequence[ast.expr]:
 
 
 def _same(
-    values: Iterable[tuple[ast.expr, ...]],
+    values: Sequence[ast.expr],
     changes: Changes,
     names: Names,
     *,
@@ -347,12 +341,14 @@ def _same(
     moved: tuple[ast.stmt, ...] = (),
     name: str = "",
 ) -> Same:
-    uses = tuple(values)
-    found = [*moved, *(one[0] for one in uses)]
-    read = {root_of(path) for one in found for path, _ in names.reads(one)}
+    uses: dict[str, list[ast.expr]] = {}
+    for one in values:
+        uses.setdefault(ast.unparse(one), []).append(one)
+    read = {root_of(path) for one in (*moved, *values) for path, _ in names.reads(one)}
     read -= {made for one in moved for made in assigned_names(one)}
     stored = frozenset(root_of(one) for one in changes.elements if not names.is_own(one))
-    return Same(uses, frozenset(read), stored, changes.unknown, repeats, moved, name)
+    places = tuple(map(tuple, uses.values()))
+    return Same(places, frozenset(read), stored, changes.unknown, repeats, moved, name)
 
 
 def _surely(one: ast.stmt, names: Names) -> Iterator[tuple[ast.expr, bool]]:
@@ -543,7 +539,7 @@ def _of_block(
         if compound:
             known = _kept(known, lost, one, ended)
         # what it calls may change what it computes with
-        calls = (part for part in walked(one) if isinstance(part, ast.Call | ast.NamedExpr))
+        calls = every(ast.Call | ast.NamedExpr, one)
         during = lost if compound else names.lost(names.changes(calls))
         bound = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
         for part, sure in parts:
@@ -567,8 +563,8 @@ def _of_block(
     inside = [{*walked(part)} - {part} for uses in found for part in uses.places]
     for uses in found:
         if not all(any(part in other for other in inside) for part in uses.places):
-            places, changed = [tuple(uses.places)], names.changes(uses.changed)
-            yield uses.start, _same(places, changed, names, repeats=False, name=uses.name)
+            changed = names.changes(uses.changed)
+            yield uses.start, _same(uses.places, changed, names, repeats=False, name=uses.name)
 
 
 def _computed(one: ast.stmt, names: Names) -> Iterator[tuple[ast.expr, bool]]:
@@ -598,5 +594,5 @@ def _kept(
 
 def _certain(body: Sequence[ast.stmt], leaving: Any = LEAVING) -> list[ast.stmt]:
     """Return the statements of a block that surely run where it does."""
-    ends = (at for at, one in enumerate(body) if any(isinstance(p, leaving) for p in walked(one)))
+    ends = (at for at, one in enumerate(body) if any(every(leaving, one)))
     return list(body[: next(ends, len(body)) + 1])

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from advisor.ir.changes import Names
 from advisor.ir.effects import DRAWS
-from advisor.source import assigned_names, names_around, names_in, names_of, walked
+from advisor.source import assigned_names, each_of, every, names_around, names_in, names_of, walked
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
@@ -118,7 +118,7 @@ def _combined(loop: ast.For) -> frozenset[str]:
             uses[name] = uses.get(name, 0) + sum(
                 isinstance(part, ast.Name) and part.id == name for part in walked(node)
             )
-    everywhere = [one.id for one in walked(loop) if isinstance(one, ast.Name)]
+    everywhere = [one.id for one in every(ast.Name, loop)]
     return frozenset(name for name, count in uses.items() if everywhere.count(name) == count)
 
 
@@ -162,7 +162,7 @@ def _passed_by_elements(loop: ast.For, hidden: Collection[str]) -> str:
     """
     changed, read, whole = _elements(loop)
     bound = {*names_in(loop, ast.Store)}
-    indices = [_index(one) for one in walked(loop) if isinstance(one, ast.For)]
+    indices = [_index(one) for one in every(ast.For, loop)]
     for array, stores in changed.items():
         if array in bound:
             return f"elements change through `{array}`, another name in each iteration"
@@ -216,8 +216,7 @@ def _places(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
     if not isinstance(node, ast.Subscript):
         return node, []
     base, around = _places(node.value)
-    place = node.slice
-    return base, [*around, *((isinstance(place, ast.Tuple) and place.elts) or [place])]
+    return base, [*around, *(each_of(node.slice) or [node.slice])]
 
 
 Stores = Mapping[str, list[tuple[str, ast.operator | None]]]
@@ -228,7 +227,7 @@ def _elements(loop: ast.For) -> tuple[Stores, Mapping[str, list[str]], Collectio
     changed: dict[str, list[tuple[str, ast.operator | None]]] = {}
     read: dict[str, list[str]] = {}
     whole: set[str] = set()
-    adding = {one.target: one.op for one in walked(loop) if isinstance(one, ast.AugAssign)}
+    adding = {one.target: one.op for one in every(ast.AugAssign, loop)}
 
     def look(node: ast.AST) -> None:
         match node:

@@ -18,7 +18,7 @@ from advisor.ir.changes import OWN, Loop
 from advisor.ir.functions import File, file_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.one_by_one import Kind
-from advisor.source import walked
+from advisor.source import every, walked
 from costdb.records import replace
 
 AGAIN, GROWN = "ADV506", "ADV507"
@@ -74,7 +74,7 @@ def by_change(
         findings = [_of_one_run(one) if one.kernel in alone else one for one in findings]
     small = (one.kernel not in asked and _is_lost(one, once) for one in findings)
     left = [one for one, lost in zip(findings, small, strict=True) if everything or not lost]
-    loops = {one.lineno: one for one in walked(file.tree) if isinstance(one, Loop)}
+    loops = {one.lineno: one for one in every(Loop, file.tree)}
 
     def lines(finding: Finding) -> range:
         """Return the lines of a loop, if one begins there, or of the place."""

@@ -16,7 +16,7 @@ from advisor.distribution import (
     NotDistributed,
 )
 from advisor.ir.kernel import DeclaredArray, Kernel, Legality, Proposal, SourceContext
-from advisor.source import Edit, Span
+from advisor.source import Edit, Span, every
 from transforms.kit.kernels import displayed, safe
 from transforms.kit.rewrite import before, indent_at, span_of
 
@@ -150,15 +150,15 @@ def _read_at_run_time(source: str) -> frozenset[int]:
     inert = {id(part) for one in (*annotations, *made.values()) for part in ast.walk(one)}
     used = {
         node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inert
+        for node in every(ast.Name, tree)
+        if isinstance(node.ctx, ast.Load) and id(node) not in inert
     }
     waiting, lines = list(used), set[int]()
     while waiting:
         statement = made.pop(waiting.pop(), None)
         if statement is not None:
             lines |= {*range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)}
-            waiting += (one.id for one in ast.walk(statement.value) if isinstance(one, ast.Name))
+            waiting += (one.id for one in every(ast.Name, statement.value))
     return frozenset(lines)
 
 

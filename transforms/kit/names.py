@@ -12,7 +12,7 @@ from advisor.ir.kernel import lines_of
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Communicator, Loop
-from advisor.source import Span
+from advisor.source import Span, every
 from costdb.expr import Expr, free_symbols, python_text
 from costdb.records import IDENTIFIER, NAME_PART, dataclass, field
 from transforms.kit.ranks import root_arms
@@ -389,7 +389,7 @@ def timed(program: Program) -> frozenset[str]:
                 named.add(other)
             case ast.Assign([ast.Name(other)], ast.Attribute(attr=name)) if name in CLOCKS:
                 named.add(other)
-    made = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    made = [*every(ast.FunctionDef, tree)]
     own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
     asked = CLOCKS | named
     found = named | {one.name for one in made if asked & _asked_in([one])}

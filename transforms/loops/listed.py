@@ -55,7 +55,7 @@ from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import Bind, Choice, Loop, Scatter, Statement, Store, walk
 from advisor.ir.values import Gather, Read, parts_of
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, strong
-from advisor.source import Edit, Span
+from advisor.source import Edit, Span, each_of
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, replace
 from transforms.kit import kernels, rewrite
@@ -200,7 +200,7 @@ def _uses(node: ast.For, kernel: Kernel) -> dict[str, list[_Use]]:
         while len(places) < rank and isinstance(up := parents[element], ast.Subscript):
             if up.value is not element:
                 break
-            places += up.slice.elts if isinstance(up.slice, ast.Tuple) else [up.slice]
+            places += each_of(up.slice)
             element = up
         match parents[element]:
             case _ if not rank:

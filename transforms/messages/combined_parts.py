@@ -25,7 +25,7 @@ from itertools import takewhile
 from advisor.ir.spmd.memory import PayloadKind, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
-from advisor.source import Span
+from advisor.source import Span, every
 from costdb.records import dataclass, field, replace
 from transforms.kit.memory import FLOATS, array_payload, may_share, plain_array, same_memory
 from transforms.kit.names import (
@@ -251,7 +251,7 @@ def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
             pass
         case _:
             return None
-    calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
+    calls = [*every(ast.Call, value)]
     found = [text for one in calls if (text := ast.unparse(one)) in operations]
     others = [one for one in calls if ast.unparse(one) not in (call, *found)]
     if len(found) != 1 or (step.send is not None and others and not _is_of_numbers(step)):
@@ -336,7 +336,7 @@ def _of(
     numpy = str(program.context.array_module)
     match body:
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
-            calls = [ast.unparse(c.func) for c in ast.walk(value) if isinstance(c, ast.Call)]
+            calls = [ast.unparse(c.func) for c in every(ast.Call, value)]
             pure, size = ("math.", f"{numpy}."), {f"{step.receiver}.{n}" for n in _SIZE}
             if any(
                 ".random" in c or not (c.startswith(pure) or c in _PURE or f"{c}()" in size)
@@ -350,11 +350,7 @@ def _of(
             if step.op is Op.REDUCE:
                 return made
             operations = combining(step, names[0], numpy)
-            combines = [
-                part
-                for part in ast.walk(value)
-                if isinstance(part, ast.Call) and ast.unparse(part) in operations
-            ]
+            combines = [part for part in every(ast.Call, value) if ast.unparse(part) in operations]
             if len(combines) != 1:
                 return made
             count = {f"len({names[0]})": f"{step.receiver}.Get_size()"}

@@ -53,7 +53,7 @@ from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Call, Communicate, Copy, Op, Visit, walk
 from advisor.numpy_table import dtype_of
-from advisor.source import Span
+from advisor.source import Span, every
 from costdb.expr import num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import new_array, payload_of, written
@@ -128,7 +128,7 @@ def reductions_apart(
     if len(talking) < 2:
         return
     tree, lines = tree_of(program.context.source), program.context.lines
-    nodes = (one for one in ast.walk(tree) if isinstance(one, ast.stmt))
+    nodes = every(ast.stmt, tree)
     within = [one for one in nodes if function.whole.contains(span_of(one, lines))]
     suites = [list(getattr(one, part, ())) for one in within for part in ("body", "orelse")]
     if function.name == MODULE:
@@ -348,9 +348,9 @@ def _is_python(program: Program, text: str) -> bool:
     values = [ast.parse(text, mode="eval").body] if text else []
     if is_name(text):
         tree = tree_of(program.context.source)
-        stores = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == text]
+        stores = [one for one in every(ast.Name, tree) if one.id == text]
         stores = [one for one in stores if isinstance(one.ctx, ast.Store)]
-        assigned = [one for one in ast.walk(tree) if isinstance(one, ast.Assign)]
+        assigned = [*every(ast.Assign, tree)]
         values = [one.value for one in assigned if [*map(ast.unparse, one.targets)] == [text]]
         values *= len(values) == len(stores)
     made = {ast.unparse(getattr(one, "func", one)).rpartition(".")[2] for one in values}

@@ -19,7 +19,7 @@ from advisor.ir.spmd.steps import (
     Visit,
 )
 from advisor.ir.values import Point
-from advisor.source import Edit, Span
+from advisor.source import Edit, Span, every
 from costdb.expr import num, sym
 from costdb.expr.polynomials import expand
 from transforms.kit.memory import (
@@ -196,7 +196,7 @@ def _reduced(
         return
     if step.span in combined(program):
         return  # what is made of it goes on to all
-    calls = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Call))
+    calls = every(ast.Call, tree_of(context.source))
     for call in calls:
         place, operation = span_of(call, context.lines), texts.get(ast.unparse(call))
         if operation is None or not place.contains(uses[0]):

@@ -28,7 +28,7 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.ir.values import Point
 from advisor.ir.waiting import carried
-from advisor.source import Span, assigned_names
+from advisor.source import Span, assigned_names, each_of, every
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, field, replace
 from transforms.kit.memory import disjoint, may_share, reads_of, written
@@ -181,7 +181,7 @@ def stored(program: Program, function: SpmdFunction, loop: Loop) -> Iterator[Par
     context, node = program.context, statement_at(loop.span, program.context)
     if not isinstance(node, ast.For) or _is_tried(program, loop):
         return
-    inside = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+    inside = [one.id for one in every(ast.Name, node)]
     calls = {one.statement: one for one in loop.body if isinstance(one, Communicate)}
     for one in node.body:
         step = calls.get(span_of(one, context.lines))
@@ -202,12 +202,12 @@ def stored(program: Program, function: SpmdFunction, loop: Loop) -> Iterator[Par
 
 def _is_tried(program: Program, loop: Loop) -> bool:
     """Return whether what was done before an exception stays done."""
-    tries = (one for one in ast.walk(tree_of(program.context.source)) if isinstance(one, ast.Try))
+    tries = every(ast.Try, tree_of(program.context.source))
     return any(span_of(one, program.context.lines).contains(loop.span) for one in tries)
 
 
 def _statements(node: ast.For) -> Iterator[ast.stmt]:
-    return (one for part in node.body for one in ast.walk(part) if isinstance(one, ast.stmt))
+    return every(ast.stmt, *node.body)
 
 
 def _talks(program: Program, loop: Loop, node: ast.For) -> list[Talk | None] | None:
@@ -365,7 +365,7 @@ class _Flow:
         """
         node, body = self.parts.node, self.body
         stored = bound_names(one for one in body if isinstance(one, ast.Assign | ast.AugAssign))
-        targets = bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
+        targets = bound_names(one.target for one in every(ast.For, node))
         found, changed, kept = {*targets}, {*carried(node)}, {*carried(node, stored)}
         kept |= bound_names(filter(_draws, body))
         for one in (*body, *body):
@@ -455,7 +455,7 @@ class _Flow:
         if not (talks or decided or came or uses & now or self._reads_received(node)):
             return old - again, now - again
         self.behind[node] = None
-        for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+        for call in every(ast.Call, node):
             sends = any(span.contains(span_of(call, self.lines)) for span in talks)
             grows = getattr(call.func, "attr", "") in ("append", "extend")
             pure = grows or (self.names.free(call) and self.names.known(call) is None)
@@ -575,21 +575,16 @@ class _Flow:
         ahead = [p for p in occurrences(name, self.function, self.program) if p < place]
         pairs = (
             pair
-            for one in ast.walk(tree_of(self.program.context.source))
-            if isinstance(one, ast.Assign)
-            for pair in zip(_parts(one.targets[0]), _parts(one.value), strict=False)
+            for one in every(ast.Assign, tree_of(self.program.context.source))
+            for pair in zip(each_of(one.targets[0]), each_of(one.value), strict=False)
         )
         made = (value for target, value in pairs if span_of(target, self.lines) in ahead)
         kinds = ast.List | ast.Dict | ast.Call | ast.ListComp
         return len(ahead) == 1 and isinstance(next(made, None), kinds)
 
 
-def _parts(node: ast.expr) -> list[ast.expr]:
-    return node.elts if isinstance(node, ast.Tuple) else [node]
-
-
 def _is_whole(target: ast.expr) -> bool:
     """Return whether an assignment leaves nothing of what a target was."""
     if isinstance(target, ast.Subscript):
         return isinstance(target.value, ast.Name) and ast.unparse(target.slice) in (":", "...")
-    return all(isinstance(one, ast.Name) for one in _parts(target))
+    return all(isinstance(one, ast.Name) for one in each_of(target))

@@ -20,7 +20,7 @@ from advisor.ir.spmd.steps import (
     Step,
     walk,
 )
-from advisor.source import Edit, Span, assigned_names, walked
+from advisor.source import Edit, Span, assigned_names, every
 from costdb.expr import free_symbols
 from costdb.records import dataclass, replace
 from transforms.kit.names import reads_clock
@@ -126,7 +126,7 @@ class _Iteration:
 
         They need nothing of what an earlier iteration left, and leave nothing to others.
         """
-        if any(isinstance(one, ast.Return | ast.Raise) for one in walked(self.node)):
+        if any(every(ast.Return | ast.Raise, self.node)):
             return []
         body = self.node.body
         needed = Needed(
@@ -146,7 +146,7 @@ class _Iteration:
             kept, known = list[ast.stmt](), set[str]()
             for one in group:
                 left = made[one] & taken or self._read(one) & (whole - known)
-                tests = (part.test for part in walked(one) if isinstance(part, ast.If))
+                tests = (part.test for part in every(ast.If, one))
                 # an iteration in which a condition does not hold leaves what another one made
                 seldom = {*assigned_names(one)} - known and any(map(lost.has, tests))
                 if not left and not seldom:
@@ -157,7 +157,7 @@ class _Iteration:
             group = kept
         changed = self.names.changes(others)
         changed.bound |= {*map(root_of, changed.wholly | changed.elements)}
-        leaving = (one for one in walked(self.node) if isinstance(one, ast.Break | ast.Continue))
+        leaving = every(ast.Break | ast.Continue, self.node)
         if place is self.node and any(one.lineno < o.lineno for one in leaving for o in group):
             return []  # nobody knows which iteration is the last that does it
         # otherwise a repetition of the same measures it
@@ -169,12 +169,12 @@ class _Iteration:
         return any(self._made(one, self.every) & behind for one in moved)
 
     def _made(self, one: ast.stmt, needed: Needed) -> frozenset[str]:
-        parts = (part for part in walked(one) if isinstance(part, ast.stmt))
+        parts = every(ast.stmt, one)
         return frozenset[str]().union(*map(needed.made, parts))
 
     def _read(self, *nodes: ast.stmt) -> frozenset[str]:
-        added = (p.target for n in nodes for p in walked(n) if isinstance(p, ast.AugAssign))
-        changed = {name.id for each in added for name in walked(each) if isinstance(name, ast.Name)}
+        added = (p.target for p in every(ast.AugAssign, *nodes))
+        changed = {name.id for name in every(ast.Name, *added)}
         # what a statement binds it may have read; what a call fills it only names
         filled = {name for one in nodes for name in self.calls.get(one, ())}
         filled -= {name for one in nodes for name in assigned_names(one)}
@@ -214,9 +214,7 @@ class _Iteration:
 
     def _behind(self, spans: Sequence[Span], context: SourceContext) -> Edits | str:
         node, place = self.node, span_of(self.node, context.lines)
-        asks = isinstance(node, ast.While) and any(
-            isinstance(p, ast.Call) for p in walked(node.test)
-        )
+        asks = isinstance(node, ast.While) and any(every(ast.Call, node.test))
         inside = len(node.body) > len(spans) and node.body[0].lineno > node.lineno
         if node.orelse or asks or not inside or not context.source.endswith("\n"):
             return "the loop may end elsewhere"
@@ -231,4 +229,4 @@ class _Iteration:
 
 
 def _is_in(one: ast.stmt, kept: set[ast.stmt]) -> bool:
-    return any(part in kept for part in walked(one) if isinstance(part, ast.stmt))
+    return any(part in kept for part in every(ast.stmt, one))

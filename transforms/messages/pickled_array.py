@@ -61,7 +61,7 @@ from advisor.finding import Applicability
 from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, unknown_count
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Op, PartnerKind, Visit, Wait, walk
-from advisor.source import Edit, Span
+from advisor.source import Edit, Span, every
 from costdb.expr import num
 from costdb.expr.nodes import Num
 from transforms.kit.memory import (
@@ -419,9 +419,7 @@ def _may_be_nothing(text: str) -> bool:
     except SyntaxError:
         return True
     made = node.elt if isinstance(node, ast.ListComp) else node
-    return any(isinstance(part, ast.IfExp | ast.BoolOp) for part in ast.walk(made)) and (
-        made is not node
-    )
+    return any(every(ast.IfExp | ast.BoolOp, made)) and made is not node
 
 
 def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
@@ -464,12 +462,12 @@ def _placed(program: Program, step: Communicate, lines: list[str], name: str) ->
 
 def _comes_first(node: ast.stmt, call: Span, lines: list[str]) -> bool:
     """Return whether a statement makes a call once, and before any other."""
-    around = [one for one in ast.walk(node) if isinstance(one, ast.expr)]
+    around = [*every(ast.expr, node)]
     around = [one for one in around if span_of(one, lines).contains(call)]
     for one in around:
         if isinstance(one, _MAYBE | ast.Starred) and span_of(one, lines) != call:
             return False
-    others = [one for one in ast.walk(node) if isinstance(one, ast.Call) and one not in around]
+    others = [one for one in every(ast.Call, node) if one not in around]
     return all(call.contains(span_of(one, lines)) or span_of(one, lines) > call for one in others)
 
 

@@ -30,6 +30,7 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.ir.values import Point
+from advisor.source import every
 from costdb.expr import Expr, free_symbols, num, substitute
 from costdb.expr.nodes import Mod
 from costdb.records import replace
@@ -323,7 +324,7 @@ def _hangs_on_others(program: Program, steps: tuple[Step, ...]) -> bool:
     place = stretch(steps[0].span, max(one.statement for one in acting))
     takes = {one.span: one for one in acting if one.op is not Op.SEND}
     sent = [one.send for one in acting if one.send is not None]
-    parts = (one for one in ast.walk(tree_of(program.context.source)) if isinstance(one, _SIMPLE))
+    parts = every(_SIMPLE, tree_of(program.context.source))
     nodes = [(one, span) for one in parts if place.contains(span := span_of(one, lines))]
     came: frozenset[str] = frozenset()
     for node, span in nodes * 2:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Op, Visit
-from advisor.source import KEY, Span
+from advisor.source import KEY, Span, each_of
 from costdb.expr.nodes import Num
 from transforms.kit.names import bound_names, is_name, loaded_names, root_lines, within
 from transforms.kit.programs import offer, sent_text, shortened
@@ -126,8 +126,7 @@ class _Uses:
         for node in (one for one in self.loads if one.id == name):
             match self.up[node]:
                 case ast.Subscript(slice=places) as part:
-                    each = places.elts if isinstance(places, ast.Tuple) else [places]
-                    if not any(self._is_own(one, varying) for one in each):
+                    if not any(self._is_own(one, varying) for one in each_of(places)):
                         return ""
                     found = found or ast.unparse(part)
                 case ast.Call(func=ast.Name(id="len")) | ast.Attribute(attr="shape" | "dtype"):
