@@ -27,7 +27,7 @@ from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute
 from costdb.expr.evaluate import Evaluator
 from costdb.launch.space import ours
 from costdb.machines import Machine, MachineError, load_machine
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 from costdb.store.place import StoreError
 
 Sizes = Callable[..., Mapping[str, int]]
@@ -115,8 +115,7 @@ def kernel_of(variant: Variant, facts: Sequence[SeenArray | SeenNumber], *, loca
         # a choice is made for calls of all shapes, of which these only tell which are the same
         arrays=tuple(
             replace(fact, shape=None, like=fact.like or tuple(map(str, fact.shape or ())))
-            for fact in facts
-            if isinstance(fact, SeenArray)
+            for fact in only(SeenArray, facts)
         ),
         numbers=tuple(fact for fact in facts if isinstance(fact, SeenNumber)),
     )

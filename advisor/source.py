@@ -15,7 +15,7 @@ from itertools import pairwise
 from types import UnionType
 from typing import Any, TypeVar, cast, overload
 
-from costdb.records import dataclass, fields, is_dataclass, replace
+from costdb.records import dataclass, fields, is_dataclass, only, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -329,7 +329,7 @@ def every(kind: type[_Node], *nodes: ast.AST) -> Iterator[_Node]: ...
 def every(kind: UnionType, *nodes: ast.AST) -> Iterator[Any]: ...
 def every(kind: Any, *nodes: ast.AST) -> Iterator[Any]:
     """Return all that is of a kind in some pieces of source, themselves included."""
-    return (one for node in nodes for one in walked(node) if isinstance(one, kind))
+    return only(kind, (one for node in nodes for one in walked(node)))
 
 
 def each_of(node: ast.expr) -> list[ast.expr]:

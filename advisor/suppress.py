@@ -20,7 +20,7 @@ from advisor.frontend.directives import (
 )
 from advisor.report.style import json_text
 from advisor.source import split_lines
-from costdb.records import dataclass, nearest, replace
+from costdb.records import dataclass, nearest, only, replace
 
 if TYPE_CHECKING:
     import ast
@@ -164,13 +164,12 @@ def _statements(source: str) -> tuple[_Statement, ...]:
         # Newer syntax than this Python knows: suppressions still reach their own lines.
         return ()
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt | ast.ExceptHandler):
-            first = _first_line(node)
-            last = node.end_lineno or first
-            body: list[ast.stmt] = getattr(node, "body", [])
-            head = max(first, _first_line(body[0]) - 1) if body else last
-            found.append(_Statement(first, head, last))
+    for node in only(ast.stmt | ast.ExceptHandler, ast.walk(tree)):
+        first = _first_line(node)
+        last = node.end_lineno or first
+        body: list[ast.stmt] = getattr(node, "body", [])
+        head = max(first, _first_line(body[0]) - 1) if body else last
+        found.append(_Statement(first, head, last))
     return tuple(sorted(found, key=lambda one: (one.first_line, -one.last_line)))
 
 

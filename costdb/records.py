@@ -10,11 +10,24 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-__all__ = ("dataclass", "field", "fields", "is_dataclass", "replace")
+__all__ = ("dataclass", "field", "fields", "is_dataclass", "only", "replace")
+
+_Kind = TypeVar("_Kind")
+
+
+@overload
+def only(kind: type[_Kind], items: Iterable[object]) -> Iterator[_Kind]: ...
+@overload
+def only(kind: UnionType, items: Iterable[object]) -> Iterator[Any]: ...
+def only(kind: Any, items: Iterable[object]) -> Iterator[Any]:
+    """Return those of some items that are of a kind."""
+    return (one for one in items if isinstance(one, kind))
+
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

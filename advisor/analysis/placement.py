@@ -41,7 +41,7 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.nodes import Add, Num, Sym
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, only, replace
 
 # --- facts ----------------------------------------------------------------------------------------
 # What is known of sizes while a kernel is lowered: bounds of symbols, and what follows.
@@ -57,11 +57,10 @@ def least_sizes(statements: tuple[Statement, ...]) -> dict[str, int]:
     that may not run say nothing; what loops hold is taken to run.
     """
     found: dict[str, int] = {}
-    for part in _subscripts(statements):
-        if isinstance(part, Point):
-            known = _least(part.at)
-            if known is not None and known[1] > found.get(known[0], 1):
-                found[known[0]] = known[1]
+    for part in only(Point, _subscripts(statements)):
+        known = _least(part.at)
+        if known is not None and known[1] > found.get(known[0], 1):
+            found[known[0]] = known[1]
     return found
 
 

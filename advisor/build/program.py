@@ -47,9 +47,10 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import Kind, kind_of
+from advisor.source import names_in
 from costdb.expr import ZERO, Expr, ceil_div, num
 from costdb.expr.nodes import Num
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 
 # --- chunks ---------------------------------------------------------------------------------------
 # One kernel as a function of Dask's arrays, whose chunks are the blocks that ranks would own.
@@ -331,9 +332,7 @@ class Chunked(Writer):
 def _names_in(value: Value) -> Iterator[str]:
     """Yield the names in a number that is written out."""
     if isinstance(value, Scalar):
-        for node in ast.walk(ast.parse(value.text, mode="eval")):
-            if isinstance(node, ast.Name):
-                yield node.id
+        yield from names_in(ast.parse(value.text, mode="eval"))
 
 
 # --- program --------------------------------------------------------------------------------------
@@ -468,8 +467,7 @@ def definitions() -> dict[str, str]:
     tree = libcst.parse_module(text.replace("  # noqa: B905", "")).visit(_WithoutTypes())
     return {
         one.name.value: tree.code_for_node(one).strip()
-        for one in tree.body
-        if isinstance(one, libcst.FunctionDef | libcst.ClassDef)
+        for one in only(libcst.FunctionDef | libcst.ClassDef, tree.body)
     }
 
 

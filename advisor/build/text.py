@@ -15,7 +15,7 @@ from advisor.ir.values import Value
 from advisor.numpy_table import ROWS, SIGNS
 from advisor.source import Span, fresh_name
 from costdb.expr import ONE, ZERO, Expr, ExprError, evaluate, free_symbols, python_text, to_text
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 
 
 class NotBuiltError(Exception):
@@ -433,10 +433,9 @@ def placements(kernel: Kernel) -> dict[str, Placement]:
         if isinstance(one, Bind) and one.name not in placed:
             placed[one.name] = natural(one.value, placed, kernel.extents(one.name))
     groups: list[set[str]] = []
-    for one in walk(kernel.body):
-        if isinstance(one, Rename):
-            joined = set(one.names).union(*(g for g in groups if g & one.names))
-            groups = [g for g in groups if not g & one.names] + [joined]
+    for one in only(Rename, walk(kernel.body)):
+        joined = set(one.names).union(*(g for g in groups if g & one.names))
+        groups = [g for g in groups if not g & one.names] + [joined]
     for group in groups:
         declared = [name for name in sorted(group) if name in kernel.arrays]
         first = placed[(declared or sorted(group))[0]]

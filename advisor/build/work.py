@@ -29,7 +29,7 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
 from advisor.numpy_table import ShapeConflict, itemsize_of
 from costdb.expr import ONE, ZERO, Expr, ExprError, less_equal, minimum, num
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 from costdb.work import (
     NOTHING,
     Access,
@@ -133,8 +133,7 @@ def as_fetched(found: Lowered, array: str, counts: Sequence[Expr], into: str) ->
     calls = (
         call
         for process in found.computing
-        for work in works(process)
-        if isinstance(work, Computed)
+        for work in only(Computed, works(process))
         for call in work.calls or ()
     )
     read = {one for call in calls for one in call.operands if one.array == array}

@@ -92,7 +92,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import ROWS, SIGNS, dtype_of
 from advisor.source import each_of
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, substitute, sym
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 from costdb.work import Message, ParLoop, Process, SeqLoop, Sequential
 
 _MOST_PASSES = 5
@@ -152,9 +152,8 @@ def written_by(
                 raise NotBuiltError("windows and ranks of elements have no form", statement.span)
     body = spelled_out(body)
     kernel = kernel.with_body(body)
-    for one in walk(body):
-        if isinstance(one, Unknown):
-            raise NotBuiltError(one.reason, one.span)
+    for one in only(Unknown, walk(body)):
+        raise NotBuiltError(one.reason, one.span)
     room: dict[tuple[str, int], tuple[int, int]] = {}
     for _ in range(_MOST_PASSES):
         # what is read beyond the own part is known when all has been written once
@@ -271,13 +270,12 @@ class Writer(Values):
     def share_room(self) -> None:
         """Give arrays that change names the same room beside their parts."""
         for _ in range(2):
-            for one in walk(self.kernel.body):
-                if isinstance(one, Rename):
-                    for d in range(len(self.placed[min(one.names)].dims)):
-                        sides = [self.room.get((name, d), (0, 0)) for name in one.names]
-                        most = max(low for low, _ in sides), max(high for _, high in sides)
-                        if any(most):
-                            self.room.update(dict.fromkeys(((n, d) for n in one.names), most))
+            for one in only(Rename, walk(self.kernel.body)):
+                for d in range(len(self.placed[min(one.names)].dims)):
+                    sides = [self.room.get((name, d), (0, 0)) for name in one.names]
+                    most = max(low for low, _ in sides), max(high for _, high in sides)
+                    if any(most):
+                        self.room.update(dict.fromkeys(((n, d) for n in one.names), most))
 
     # statements
 

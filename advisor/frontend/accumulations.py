@@ -37,7 +37,7 @@ from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Val
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS
 from advisor.source import Span
 from costdb.expr import substitute
-from costdb.records import IDENTIFIER, dataclass, replace
+from costdb.records import IDENTIFIER, dataclass, only, replace
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
 _EXTREMES = {"max": "maximum", "min": "minimum"}
@@ -221,10 +221,8 @@ def passed_on(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
             found[one.name] = node
     assigned = Counter(
         target.value
-        for node in nodes_in(loop)
-        if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.NamedExpr | cst.For)
-        for target in nodes_in(node.target)
-        if isinstance(target, cst.Name)
+        for node in only(cst.AssignTarget | cst.AugAssign | cst.NamedExpr | cst.For, nodes_in(loop))
+        for target in only(cst.Name, nodes_in(node.target))
     )
     everywhere = counted_names(loop)
     return frozenset(
@@ -351,8 +349,7 @@ def stored_totals(body: tuple[Statement, ...], starts: Starts) -> tuple[Statemen
     """
     names = {
         name: value
-        for statement in body
-        if isinstance(statement, Loop)
+        for statement in only(Loop, body)
         for name, value in starts.get(statement.span, {}).items()
     }
     for name, value in names.items():

@@ -23,7 +23,7 @@ from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, UnknownDtype, dtyp
 from advisor.observed import READ, Seen, by_kind, by_signature, square
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
-from costdb.records import dataclass
+from costdb.records import dataclass, only
 
 _KINDS: Mapping[str, Callable[..., Any]] = {
     f"{module}.{kind.__name__}": kind
@@ -443,9 +443,7 @@ class FileReader(ScopeVisitor):
         self.tables: dict[str, cst.BaseExpression] = {}
         self.declarations = Declarations(path, span_of, Imports(self.scopes))
         self._alone = {d.line for d in directives if d.own_line}
-        self._kernel_comments = {
-            d.line: d for d in directives if isinstance(d, KernelComment) and d.own_line
-        }
+        self._kernel_comments = {d.line: d for d in only(KernelComment, directives) if d.own_line}
 
     def constants(self, module: cst.Module) -> None:
         """Keep of module-level names only those that are bound once, and never changed."""

@@ -70,7 +70,7 @@ from advisor.observed import READ, Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, free_symbols, sym
 from costdb.expr.functions import is_name
-from costdb.records import IDENTIFIER
+from costdb.records import IDENTIFIER, only
 
 _BUILTINS = frozenset({"len", "max", "min", "range"})
 # functions that can see every local variable of the function that calls them
@@ -393,13 +393,12 @@ def _said_numbers(
     for name in extents & found.keys():
         problem = f"`{name}` is an extent of an array: it needs a whole number"
         raise SourceProblem(path, function.first_line, 1, problem)
-    for directive in directives:
-        if isinstance(directive, NumberComment):
-            name, bound = directive.name, function.scopes[-1].bound
-            if name in arrays or name not in bound:
-                problem = "is declared twice" if name in arrays else "is no name of the kernel"
-                raise SourceProblem(path, directive.line, directive.column, f"`{name}` {problem}")
-            found[name] = directive.dtype
+    for directive in only(NumberComment, directives):
+        name, bound = directive.name, function.scopes[-1].bound
+        if name in arrays or name not in bound:
+            problem = "is declared twice" if name in arrays else "is no name of the kernel"
+            raise SourceProblem(path, directive.line, directive.column, f"`{name}` {problem}")
+        found[name] = directive.dtype
     return found
 
 

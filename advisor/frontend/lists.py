@@ -52,7 +52,7 @@ from advisor.numpy_table import (
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.expr.functions import chance
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, only, replace
 
 CONVERTED = frozenset({"numpy.array", "numpy.asarray"})
 """Functions that make arrays of lists."""
@@ -469,10 +469,7 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     if any(isinstance(one, _UNSAID) for one in nodes_in(made)):
         return None
     own = frozenset(
-        name
-        for one in nodes_in(made)
-        if isinstance(one, cst.CompFor)
-        for name in target_names(one.target)
+        name for one in only(cst.CompFor, nodes_in(made)) for name in target_names(one.target)
     )
     around = names_in(made.for_in.iter) | names_in(call.func)
     if own & around or any(map(scope.has_array, own)):

@@ -36,7 +36,7 @@ from advisor.ir.effects import (
 )
 from advisor.numpy_table import as_numpy
 from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, only
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.While
@@ -222,8 +222,7 @@ class Names:
                 self.binding.setdefault(one.id, []).append(one)
         self.values: dict[ast.AST, ast.expr] = {
             target: value
-            for one in self.nodes
-            if isinstance(one, ast.Assign)
+            for one in only(ast.Assign, self.nodes)
             for each in one.targets
             for target, value in _paired(each, one.value)
         }

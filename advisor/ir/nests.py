@@ -36,7 +36,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import Expr, free_symbols
 from costdb.expr.nodes import Num
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, only, replace
 
 Signs = tuple[int, ...]
 """For each loop, outermost first: -1, 0 or 1."""
@@ -108,13 +108,12 @@ def nest_of(loop: Loop) -> Nest | None:
 
 def nests(statements: tuple[Statement, ...], around: tuple[Loop, ...] = ()) -> Iterator[Nest]:
     """Yield the outermost nests of a block, in program order."""
-    for statement in statements:
-        if isinstance(statement, Loop):
-            found = nest_of(statement)
-            if found is None:
-                yield from nests(statement.body, (*around, statement))
-            else:
-                yield replace(found, around=around)
+    for statement in only(Loop, statements):
+        found = nest_of(statement)
+        if found is None:
+            yield from nests(statement.body, (*around, statement))
+        else:
+            yield replace(found, around=around)
 
 
 def references(nest: Nest) -> tuple[Reference, ...]:

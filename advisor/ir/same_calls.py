@@ -451,7 +451,6 @@ def _text(node: ast.AST, names: Names, around: Mapping[str, str]) -> str:
     own = {one: f"{one}@{getattr(names.node, 'name', '')}" for one in names.bound}
     known = {**own, **around}
     tree = ast.parse(ast.unparse(node), mode="eval")
-    for one in walked(tree):
-        if isinstance(one, ast.Name):
-            one.id = known.get(one.id, one.id)
+    for one in every(ast.Name, tree):
+        one.id = known.get(one.id, one.id)
     return ast.unparse(tree)

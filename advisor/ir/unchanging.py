@@ -25,7 +25,7 @@ from advisor.ir.changes import (
 from advisor.ir.effects import MAKING, PURE, THROUGH, Deed
 from advisor.ir.functions import file_of
 from advisor.source import assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,10 @@ def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
             for same in _of_loop(loop, names, taken):
                 found.setdefault((loop.lineno, loop.col_offset), []).append(same)
         for part in parts:
-            for body in (getattr(part, "body", ()), getattr(part, "orelse", ())):
-                if isinstance(body, list):
-                    for start, same in list(_of_block(body, names, taken)):
-                        found.setdefault((start.lineno, start.col_offset), []).append(same)
-                        taken.update(same.values[0])
+            for body in only(list, (getattr(part, "body", ()), getattr(part, "orelse", ()))):
+                for start, same in list(_of_block(body, names, taken)):
+                    found.setdefault((start.lineno, start.col_offset), []).append(same)
+                    taken.update(same.values[0])
     return found
 
 

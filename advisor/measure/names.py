@@ -14,8 +14,8 @@ from typing import Any, Final
 from advisor.ir.waiting import carried
 from advisor.measure import names as pure
 from advisor.numpy_functions import SIZE_AT
-from advisor.source import assigned_names
-from costdb.records import dataclass, field
+from advisor.source import COMPREHENSION, assigned_names
+from costdb.records import dataclass, field, only
 
 # What a sampled program may call: functions that only compute on what they are given.
 #
@@ -219,21 +219,10 @@ def names_of(tree: ast.Module) -> Names:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if fields_in(value):
                 found.fields.add(name)
     named = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name))
-    repeated = (
-        ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
-    )  # fmt: skip
-    often = {
-        one.id
-        for node in ast.walk(tree)
-        if isinstance(node, repeated)
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name)
-    }
-    called = {
-        node.func.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
+    repeated = only(COMPREHENSION | ast.Lambda, ast.walk(tree))
+    often = {one.id for node in repeated for one in only(ast.Name, ast.walk(node))}
+    calls = (call.func for call in only(ast.Call, ast.walk(tree)))
+    called = {one.id for one in only(ast.Name, calls)}
     found.once = {name for name in called - often if named[name] == 1 and name in found.functions}
     # what is written anew has names of its own for the rest: `v0`, `loop0`, `clock`, modules
     roots = {path.partition(".")[0] for path in found.paths.values()}
@@ -400,10 +389,8 @@ def carried_names(loop: ast.For) -> frozenset[str]:
     calls = (one.func for one in ast.walk(ast.Module(loop.body, [])) if isinstance(one, ast.Call))
     grown = {
         function.value.id
-        for function in calls
-        if isinstance(function, ast.Attribute)
-        and function.attr in _GROWING
-        and isinstance(function.value, ast.Name)
+        for function in only(ast.Attribute, calls)
+        if function.attr in _GROWING and isinstance(function.value, ast.Name)
     }
     return frozenset(carried(loop, grown))
 
@@ -413,8 +400,6 @@ def stored_arrays(body: Sequence[ast.stmt]) -> frozenset[str]:
     return frozenset(
         node.value.id
         for part in body
-        for node in ast.walk(part)
-        if isinstance(node, ast.Subscript)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
+        for node in only(ast.Subscript, ast.walk(part))
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
     )

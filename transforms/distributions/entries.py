@@ -17,6 +17,7 @@ from advisor.distribution import (
 )
 from advisor.ir.kernel import DeclaredArray, Kernel, Legality, Proposal, SourceContext
 from advisor.source import Edit, Span, every
+from costdb.records import only
 from transforms.kit.kernels import displayed, safe
 from transforms.kit.rewrite import before, indent_at, span_of
 
@@ -141,10 +142,8 @@ def _read_at_run_time(source: str) -> frozenset[int]:
                 annotations.append(found)
     made = {
         target.id: node
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        for node in only(ast.Assign, tree.body)
+        for target in only(ast.Name, node.targets)
     }
     # what is used in a declaration is read where that is
     inert = {id(part) for one in (*annotations, *made.values()) for part in ast.walk(one)}

@@ -40,7 +40,7 @@ from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, Num, Sym, split_coefficient
-from costdb.records import dataclass, field, fields, is_dataclass, replace
+from costdb.records import dataclass, field, fields, is_dataclass, only, replace
 from transforms.kit.rewrite import fresh_name
 
 Node = TypeVar("Node")
@@ -398,10 +398,7 @@ class Proofs:
 def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
     """Return what is known within some loops of a kernel, outermost first."""
     minima = {
-        extent.name: 0
-        for array in kernel.arrays.values()
-        for extent in array.extents
-        if isinstance(extent, Sym)
+        extent.name: 0 for array in kernel.arrays.values() for extent in only(Sym, array.extents)
     }
     minima.update(kernel.least)
     # as many iterations as fill a list may be fewer than none

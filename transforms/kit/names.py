@@ -14,7 +14,7 @@ from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Communicator, Loop
 from advisor.source import Span, every
 from costdb.expr import Expr, free_symbols, python_text
-from costdb.records import IDENTIFIER, NAME_PART, dataclass, field
+from costdb.records import IDENTIFIER, NAME_PART, dataclass, field, only
 from transforms.kit.ranks import root_arms
 from transforms.kit.rewrite import span_of, stands_alone, statement_at, tree_of
 
@@ -404,9 +404,7 @@ def reads_clock(node: ast.AST, program: Program) -> bool:
 def _asked_in(nodes: Iterable[ast.AST]) -> set[str]:
     """Return what some code calls, and all attributes; a variable may be called as a clock is."""
     parts = [part for node in nodes for part in ast.walk(node)]
-    called = {
-        one.func.id for one in parts if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
-    }
+    called = {one.func.id for one in only(ast.Call, parts) if isinstance(one.func, ast.Name)}
     return called | {one.attr for one in parts if isinstance(one, ast.Attribute)}
 
 

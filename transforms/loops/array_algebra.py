@@ -91,6 +91,7 @@ from advisor.source import Edit, names_in
 from costdb.expr import ZERO, Expr, free_symbols, num, python_text
 from costdb.expr.functions import trips
 from costdb.expr.nodes import Mod
+from costdb.records import only
 from transforms.kit.kernels import (
     KernelRule,
     blocks,
@@ -740,10 +741,8 @@ def _divides(value: Value, statement: Statement, kernel: Kernel) -> bool:
     first, last = kernel.context.whole
     divisors = (
         node.right if isinstance(node, ast.BinOp) else node.value
-        for node in nodes_of(kernel.context.source)
-        if isinstance(node, ast.BinOp | ast.AugAssign)
-        and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod)
-        and first <= node.lineno <= last
+        for node in only(ast.BinOp | ast.AugAssign, nodes_of(kernel.context.source))
+        if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod) and first <= node.lineno <= last
     )
     by_name = {name for one in divisors for name in names_in(one)}
     named = not written(statement).isdisjoint(by_name)

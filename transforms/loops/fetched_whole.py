@@ -67,6 +67,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
+from costdb.records import only
 from transforms.kit.kernels import (
     KernelRule,
     apart,
@@ -176,9 +177,7 @@ def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple
         return ()
     spec = kernel.arrays[array].spec
     places = [
-        span_of(part, context.lines)
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name) and part.id == array
+        span_of(part, context.lines) for part in only(ast.Name, ast.walk(node)) if part.id == array
     ]
     if not places:
         return ()

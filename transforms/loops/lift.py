@@ -71,6 +71,7 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.nodes import Mod, Num
+from costdb.records import only
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.formulas import WORD_BITS, adds_truths, as_calls, bits, of_text
@@ -365,9 +366,7 @@ class Lift:
         outer, known = self.outer, self.proofs
         self.outer = (*outer, one)
         self.proofs = proofs(self.kernel, self.outer)
-        body = tuple(
-            self.statement(inner, of_store) for inner in one.body if isinstance(inner, Store | Loop)
-        )
+        body = tuple(self.statement(inner, of_store) for inner in only(Store | Loop, one.body))
         self.outer, self.proofs = outer, known
         return replace(one, body=body)
 

@@ -51,7 +51,7 @@ from advisor.numpy_table import (
 )
 from costdb.expr import ONE, ZERO, Expr, free_symbols, num, substitute, sym
 from costdb.expr.functions import chance
-from costdb.records import IDENTIFIER
+from costdb.records import IDENTIFIER, only
 from transforms.kit.kernels import mapped, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.lift import (
@@ -317,17 +317,16 @@ def is_raisable(loop: Loop, kernel: Kernel) -> bool:
 def sequential(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> frozenset[str]:
     """Return the indices within a loop that add up, or that wait for one another."""
     found: set[str] = set()
-    for one in loop.body:
-        if isinstance(one, Loop):
-            around = (*outer, loop)
-            found |= sequential(one, around, kernel)
-            stores = [inner for inner in walk(one.body) if isinstance(inner, Store)]
-            adds = any(one.variable not in symbols(inner.region) for inner in stores)
-            try:
-                raised(one, around, kernel, found)
-            except (NotRaised, ShapeConflict):
-                adds = True
-            found |= {one.variable} if adds else set()
+    for one in only(Loop, loop.body):
+        around = (*outer, loop)
+        found |= sequential(one, around, kernel)
+        stores = [inner for inner in walk(one.body) if isinstance(inner, Store)]
+        adds = any(one.variable not in symbols(inner.region) for inner in stores)
+        try:
+            raised(one, around, kernel, found)
+        except (NotRaised, ShapeConflict):
+            adds = True
+        found |= {one.variable} if adds else set()
     return frozenset(found)
 
 

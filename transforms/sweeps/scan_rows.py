@@ -53,7 +53,7 @@ from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan
 from advisor.numpy_table import promote
 from advisor.source import Edit, Span
 from costdb.expr import num, sym
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, only, replace
 from transforms.kit.kernels import KernelRule, along, inner_first, offered, replaced, safe
 from transforms.kit.rewrite import (
     before,
@@ -97,11 +97,10 @@ class _Found:
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield the scans of a kernel that run across the storage order, row by row."""
-    for statement in walk(kernel.body, rewritable=True):
-        if isinstance(statement, Bind | Store):
-            found = _found(statement, kernel)
-            if found is not None:
-                yield _proposal(found, kernel)
+    for statement in only(Bind | Store, walk(kernel.body, rewritable=True)):
+        found = _found(statement, kernel)
+        if found is not None:
+            yield _proposal(found, kernel)
 
 
 def _found(statement: Bind | Store, kernel: Kernel) -> _Found | None:

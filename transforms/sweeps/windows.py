@@ -43,7 +43,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import Expr, num, sym
 from costdb.expr.nodes import Num
-from costdb.records import dataclass
+from costdb.records import dataclass, only
 from transforms.kit.kernels import along
 
 ZERO = num(0)
@@ -290,9 +290,7 @@ def _fresh(start: Statement, name: str, kernel: Kernel) -> bool:
     return isinstance(start, Bind) or (
         name in kernel.locals
         and not any(
-            name in mentioned(statement)
-            for statement in walk(kernel.body)
-            if isinstance(statement, Unknown | Stated)
+            name in mentioned(statement) for statement in only(Unknown | Stated, walk(kernel.body))
         )
     )
 

@@ -35,7 +35,7 @@ from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import FEW_ITEMS, Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from advisor.source import KEY, tree_of, walked
 from costdb.expr import Expr, ceil_div, free_symbols, num, to_text
-from costdb.records import replace
+from costdb.records import only, replace
 
 _TEXT_LENGTH = 60
 _NO_ARRAY = Sequence | Record | Text | Range
@@ -303,9 +303,7 @@ def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Se
     unknown -= {one.name for one in bindings} | arrays.keys()
     likely = [one for name, one in guesses.items() if name in unknown]
     numbers = {
-        one.name: replace(one, dtype=dtype_of(one.dtype).name)
-        for one in likely
-        if isinstance(one, SeenNumber)
+        one.name: replace(one, dtype=dtype_of(one.dtype).name) for one in only(SeenNumber, likely)
     }
     for name, value in values.items():
         if isinstance(value, Number):

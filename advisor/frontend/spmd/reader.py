@@ -43,7 +43,7 @@ from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import RANKS, THREADS, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.source import SourceProblem, Span
-from costdb.records import DOTTED_NAME, IDENTIFIER
+from costdb.records import DOTTED_NAME, IDENTIFIER, only
 
 _IDENTIFIER = re.compile(IDENTIFIER)
 _RECEIVER = re.compile(rf"({DOTTED_NAME})\.(?:{BUFFER_METHOD})\s*\(")
@@ -319,9 +319,8 @@ class _Reading:
             span = Span(line, 0, line, len(lines[line - 1]))
             origin = f"`-n {count}` in line {line}{self.run.place}"
             symbols.note_ranks(count, origin, span, tried=True)
-        for comment in read_comments(source):
-            if isinstance(comment, KernelComment):
-                symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)
+        for comment in only(KernelComment, read_comments(source)):
+            symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)
         symbols.facts.setdefault(
             RANKS, SizeFact(None, "nothing in the file says how many ranks there are")
         )

@@ -34,7 +34,7 @@ from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, num, substitute, sym
 from costdb.expr.functions import chance
-from costdb.records import replace
+from costdb.records import only, replace
 
 
 def subscript(owner: Value, index: Value, run: Run, span: Span, text: str) -> Value:
@@ -350,9 +350,8 @@ def _counted(value: Range, name: str, run: Run) -> tuple[Loop, Value]:
 def dictionary(node: cst.Dict, run: Run) -> Value:
     """Return a new dictionary."""
     record = run.record()
-    for element in node.elements:
-        if isinstance(element, cst.DictElement):
-            _keep_entry(record, element.key, element.value, run)
+    for element in only(cst.DictElement, node.elements):
+        _keep_entry(record, element.key, element.value, run)
     return record
 
 
