@@ -28,7 +28,7 @@ from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
 from advisor.observed import SEQUENCE, Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import OF_ARRAYS, each_of, every, imports_of, tree_of, walked, with_keys
-from costdb.records import replace
+from costdb.records import dataclass, only, replace
 
 _TRIES = 8
 """Names that fit none are left out one after another, up to so often."""
@@ -43,16 +43,27 @@ _IN_LOOPS = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "in
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """A function, or what stands outside of all, with the names around it that may be read."""
+
+    name: str
+    line: int
+    given: ast.arguments
+    body: Sequence[ast.stmt]
+    around: Iterable[str] = ()
+
+
 def assumed(source: str) -> tuple[Seen, ...]:
     """Return what is assumed of functions with loops, or calls that often cost too much, and of
     the module level of a file that computes there."""
     tree = tree_of(source)
-    outside = _outside(tree)
-    lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(walked(tree))
-    reached = _reached(tree, outside)
-    found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
+    whole = _Code(MODULE, 1, ast.arguments([], [], None, [], [], None, []), _outside(tree))
+    lines, around, imports = source.splitlines(), _bound_once(whole.body), imports_of(walked(tree))
+    reached = _reached(tree, whole.body)
+    found = [whole]
     found += (
-        (name, node.lineno, node.args, node.body)
+        _Code(name, node.lineno, node.args, node.body, around)
         for name, node in _functions(tree.body, "")
         # of a compiled one that the file calls what the calls tell is all, or they disagree
         if all(map(_keeps_arguments, node.decorator_list))
@@ -61,20 +72,19 @@ def assumed(source: str) -> tuple[Seen, ...]:
     file = _told(tree, _functions(tree.body, ""), attributes_read(source), settled(source))
     # what calls and methods tell of one another: of what they call, and then of what calls them
     for chosen in (False, True, True):
-        for name, _, given, body in found:
-            uses = _read(name, given, () if body is outside else around, body, imports, file)
+        for code in found:
+            uses = _read(code, imports, file)
             if uses is not None:
                 uses.tell()
         file.settle(chosen=chosen)
     made: list[Seen] = []
-    for name, line, given, body in found:
-        loops = any(map(_is_worth_reading, body))
-        whole = body is outside
-        if loops or (_computes(body, imports) if whole else _asks(body)):
-            one = _assumed(name, line, given, body, {} if whole else around, lines, imports, file)
+    for code in found:
+        loops = any(map(_is_worth_reading, code.body))
+        if loops or (_computes(code.body, imports) if code is whole else _asks(code.body)):
+            one = _assumed(code, lines, imports, file)
             # statements that any numbers fit say nothing of arrays
-            read = loops or whole or one.arrays or one.bindings
-            made += [replace(one, function=with_keys(name))] if read else []
+            read = loops or code is whole or one.arrays or one.bindings
+            made += [replace(one, function=with_keys(code.name))] if read else []
     return tuple(made)
 
 
@@ -86,7 +96,7 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
         body = []
     given = [ast.arg(one) for one in dict.fromkeys(name.partition(".")[0] for name in names)]
     arguments = ast.arguments([], given, None, [], [], None, [])
-    return _assumed("", 1, arguments, body, (), text.splitlines(), NUMPY, Told())
+    return _assumed(_Code("", 1, arguments, body), text.splitlines(), NUMPY, Told())
 
 
 def calls_itself(source: str) -> bool:
@@ -252,21 +262,12 @@ def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
     return found
 
 
-def _assumed(
-    name: str,
-    line: int,
-    given: ast.arguments,
-    body: Sequence[ast.stmt],
-    around: Iterable[str],
-    lines: Sequence[str],
-    imports: Mapping[str, str],
-    file: Told,
-) -> Seen:
-    read = _read(name, given, around, body, imports, file)
+def _assumed(code: _Code, lines: Sequence[str], imports: Mapping[str, str], file: Told) -> Seen:
+    read, made = _read(code, imports, file), Seen(code.name, code.line, "assumed", calls=SOME)
     if read is None:
-        return Seen(name, line, "assumed", calls=SOME)
+        return made
     found = {one: _known(one, part) for one, part in read.given.items()}
-    stored, once = _stored(body), _bound_once(body)
+    stored, once = _stored(code.body), _bound_once(code.body)
     own = {one: made.lineno for one, made in once.items() if "." in one}
     bound = [(own[one], what) for one, what in found.items() if one in own]
     for one in sorted(read.bound.keys() - found.keys()):
@@ -281,19 +282,16 @@ def _assumed(
     roots = tuple(f"{what.name}." for what in known if what)
     others = (*roots, *(f"{one}." for one in stored.keys() - read.made.keys()))
     told = [x for one, x in found.items() if x and one not in own and not one.startswith(others)]
-    arrays = tuple(one for one in told if isinstance(one, SeenArray))
+    arrays = tuple(only(SeenArray, told))
     bindings = (
         SeenBinding(lines[line - 1].strip(), what.name, _as_bound(what))
         for line, what in bound
         if what and not what.name.startswith(roots)
     )
-    return Seen(
-        name,
-        line,
-        "assumed",
-        arrays,
-        tuple(one for one in told if isinstance(one, SeenNumber)),
-        calls=SOME,
+    return replace(
+        made,
+        arrays=arrays,
+        numbers=tuple(only(SeenNumber, told)),
         others=tuple((one.name, SEQUENCE) for one in arrays if read.given[one.name].listed),
         bindings=tuple(dict.fromkeys(bindings)),
     )
@@ -351,26 +349,19 @@ def _stated(annotation: ast.expr | None) -> Part:
     return Part(0, 0, number=True, whole=text == "int") if text in ("int", "float") else Part()
 
 
-def _read(
-    name: str,
-    given: ast.arguments,
-    around: Iterable[str],
-    body: Sequence[ast.stmt],
-    imports: Mapping[str, str],
-    file: Told,
-) -> _Uses | None:
+def _read(code: _Code, imports: Mapping[str, str], file: Told) -> _Uses | None:
     """Return what a function needs of names, but for those that fit nothing."""
-    stored, dropped = _stored(body), frozenset[str]()
+    stored, dropped, given = _stored(code.body), frozenset[str](), code.given
     parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    names = [*(one.arg for one in parameters), *(one for one in around if one not in stored)]
+    names = [*(one.arg for one in parameters), *(one for one in code.around if one not in stored)]
     for _ in range(_TRIES):
-        uses = _Uses(names, imports, dropped, file, name)
+        uses = _Uses(names, imports, dropped, file, code.name)
         for one in parameters:
             uses.stated(one.arg, one.annotation)
         for parameter, value in _defaults(given):
             uses.defaulted(parameter, value)
-        uses.read(body)
-        for path in sorted(file.read.get(name, ())):
+        uses.read(code.body)
+        for path in sorted(file.read.get(code.name, ())):
             root, *attributes = path.split(".")
             uses.held(ast.Name(root), attributes)
         misfits = solve(uses.rules.all)

@@ -319,38 +319,30 @@ def solve(rules: Sequence[Rule]) -> frozenset[str] | None:
     for rule in rules:
         for part in rule.parts:
             users.setdefault(id(part), []).append(rule)
-    open_ones = [rule for rule in rules if rule.choose is not None]
-    pending: dict[int, Rule] = {id(rule): rule for rule in rules}
+    pending = {id(rule): rule for rule in rules}
     choosing = False
-    while True:
-        while pending:
-            _, rule = pending.popitem()
-            changed = _applied(rule, rule.narrow, chosen=choosing)
-            if changed is None:
-                return frozenset().union(*(part.names for part in rule.parts))
-            pending |= {id(one): one for part in changed for one in users[id(part)]}
-        choosing = True
-        for rule in open_ones:
-            assert rule.choose is not None
-            changed = _applied(rule, rule.choose, chosen=True)
-            if changed is None:
-                return frozenset().union(*(part.names for part in rule.parts))
-            if changed:
-                pending = {id(one): one for part in changed for one in users[id(part)]}
-                break
-        else:
-            return None
 
-
-def _applied(rule: Rule, how: Callable[[], None], *, chosen: bool) -> list[Part] | None:
-    """Return the parts that applying a rule changed; None where it cannot hold."""
-    before = [part.state for part in rule.parts]
-    try:
+    def applies(rule: Rule, how: Callable[[], None]) -> bool:
+        """Apply a rule, and later those of the parts it changed; return whether it did any."""
+        before = [part.state for part in rule.parts]
         how()
+        pairs = zip(rule.parts, before, strict=True)
+        changed = [part for part, state in pairs if part.state != state]
+        for part in changed:
+            part.chosen |= choosing
+            pending.update((id(one), one) for one in users[id(part)])
+        return bool(changed)
+
+    try:
+        while True:
+            while pending:
+                _, rule = pending.popitem()
+                applies(rule, rule.narrow)
+            choosing = True
+            for rule in rules:
+                if rule.choose is not None and applies(rule, rule.choose):
+                    break
+            else:
+                return None
     except Contradiction:
-        return None
-    pairs = zip(rule.parts, before, strict=True)
-    changed = [part for part, state in pairs if part.state != state]
-    for part in changed:
-        part.chosen |= chosen
-    return changed
+        return frozenset().union(*(part.names for part in rule.parts))
