@@ -20,7 +20,7 @@ from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, Mul, Value, add
 from costdb.expr.polynomials import Names, by_products
 from costdb.quantity import Omission, Provenance, Quantity
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, grouped, replace
 
 # --- estimate -------------------------------------------------------------------------------------
 # What pricing gives: a formula whose coefficients stay symbolic, and estimates made from it.
@@ -164,9 +164,8 @@ def one_after_another(parts: Iterable[Priced | Missing]) -> Priced | Missing:
             found.append(part)
     if lacking:
         return missing_of(lacking)
-    times: dict[tuple[str, str], list[Expr]] = {}
-    for term in (term for part in found for term in part.terms):
-        times.setdefault((term.label, term.model), []).append(term.microseconds)
+    terms = (term for part in found for term in part.terms)
+    times = grouped(((one.label, one.model), one.microseconds) for one in terms)
     return Priced(
         add([part.microseconds for part in found]),
         tuple(Term(*label, add(some)) for label, some in times.items()),

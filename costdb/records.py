@@ -15,9 +15,18 @@ from dataclasses import field, fields, is_dataclass, replace
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-__all__ = ("dataclass", "field", "fields", "is_dataclass", "only", "replace")
+__all__ = ("dataclass", "field", "fields", "grouped", "is_dataclass", "only", "replace")
 
+_Key = TypeVar("_Key")
 _Kind = TypeVar("_Kind")
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Kind]]) -> dict[_Key, list[_Kind]]:
+    """Return items by their keys, both in the order in which they come."""
+    found: dict[_Key, list[_Kind]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
 
 
 @overload

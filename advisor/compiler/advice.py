@@ -21,7 +21,7 @@ from advisor.observed import FUNCTION, MESSAGE, SEEN, Seen, SeenMessages
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms
 from costdb.launch.space import ours
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, grouped, replace
 
 Facts = Sequence[tuple[str, Seen]]
 """Functions that were seen, with their files."""
@@ -102,9 +102,7 @@ def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -
 
 def by_file(facts: Iterable[tuple[str, _Fact]]) -> Mapping[str, tuple[_Fact, ...]]:
     """Return facts by the real path of their files."""
-    found: dict[str, list[_Fact]] = {}
-    for file, seen in facts:
-        found.setdefault(os.path.realpath(file), []).append(seen)
+    found = grouped((os.path.realpath(file), seen) for file, seen in facts)
     return {file: tuple(many) for file, many in found.items()}
 
 

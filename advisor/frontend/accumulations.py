@@ -37,7 +37,7 @@ from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Val
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS
 from advisor.source import Span
 from costdb.expr import substitute
-from costdb.records import IDENTIFIER, dataclass, only, replace
+from costdb.records import IDENTIFIER, dataclass, grouped, only, replace
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
 _EXTREMES = {"max": "maximum", "min": "minimum"}
@@ -192,20 +192,14 @@ def _is_spelled(node: cst.BaseExpression, other: cst.BaseExpression) -> bool:
 
 def accumulated(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
     """Return the names that a loop does nothing with but accumulate, each by one operation."""
-    found: dict[str, list[Combination]] = {}
-    within: dict[str, int] = {}
-    for node in _statements(loop.body):
-        one = combination(node, resolve)
-        if one is not None:
-            found.setdefault(one.name, []).append(one)
-            within[one.name] = within.get(one.name, 0) + counted_names(node)[one.name]
-    if not found:
-        return frozenset()
-    everywhere = counted_names(loop)
+    combined = ((combination(node, resolve), node) for node in _statements(loop.body))
+    found = grouped((one.name, (one.reduction, node)) for one, node in combined if one is not None)
+    everywhere = counted_names(loop) if found else {}
     return frozenset(
         name
         for name, its in found.items()
-        if everywhere[name] == within[name] and len({one.reduction for one in its}) == 1
+        if everywhere[name] == sum(counted_names(node)[name] for _, node in its)
+        and len({reduction for reduction, _ in its}) == 1
     )
 
 

@@ -9,7 +9,7 @@ from advisor.distribution import ArraySpec
 from advisor.finding import Remark
 from advisor.source import SourceProblem, Span, split_lines
 from costdb.expr import Expr, ExprError, parse
-from costdb.records import dataclass
+from costdb.records import dataclass, only
 
 
 class CommentError(ValueError):
@@ -206,9 +206,7 @@ def suppressed_blocks(directives: tuple[AnyDirective, ...]) -> tuple[SuppressedB
     """
     open_starts: list[Suppression] = []
     blocks = []
-    for directive in directives:
-        if not isinstance(directive, Suppression):
-            continue
+    for directive in only(Suppression, directives):
         if directive.scope is Scope.START:
             open_starts.append(directive)
         elif directive.scope is Scope.END:

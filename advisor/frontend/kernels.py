@@ -464,9 +464,7 @@ def _commented_arrays(
     path: str, directives: Iterable[AnyDirective], own: NameScope
 ) -> dict[str, DeclaredArray]:
     found: dict[str, DeclaredArray] = {}
-    for directive in directives:
-        if not isinstance(directive, ArrayComment):
-            continue
+    for directive in only(ArrayComment, directives):
         spec = directive.spec
         problem = None
         if spec.name in found:

@@ -36,7 +36,7 @@ from advisor.ir.effects import (
 )
 from advisor.numpy_table import as_numpy
 from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass, field, only
+from costdb.records import dataclass, field, grouped, only
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.While
@@ -213,13 +213,11 @@ class Names:
     def __init__(self, node: ast.Module | Function, file: Around) -> None:
         self.node, self.file = node, file
         self.nodes = [one for part in node.body for one in _nodes(part)]
-        given = walked(node.args) if isinstance(node, Function) else ()
-        names = [one.arg for one in given if isinstance(one, ast.arg)]
+        given = every(ast.arg, node.args) if isinstance(node, Function) else ()
+        names = [one.arg for one in given]
         self.parameters = frozenset(names)
-        self.binding: dict[str, list[ast.AST]] = {}
-        for one in self.nodes:
-            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
-                self.binding.setdefault(one.id, []).append(one)
+        bound = (x for x in only(ast.Name, self.nodes) if not isinstance(x.ctx, ast.Load))
+        self.binding = grouped((one.id, one) for one in bound)
         self.values: dict[ast.AST, ast.expr] = {
             target: value
             for one in only(ast.Assign, self.nodes)

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from typing import Any
 
 from advisor.finding import MODULE
 from advisor.ir.changes import (
@@ -20,6 +21,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import METHODS, PURE
 from advisor.source import KEYED, assigned_names, every, imports_of, tree_of, walked, with_keys
+from costdb.records import grouped, only
 
 
 class File:
@@ -114,6 +116,11 @@ class File:
             for one in walked(method)
         )
 
+    def everywhere(self, kind: Any) -> Iterator[tuple[Any, Names]]:
+        """Yield all parts of the file that are of a kind, with the names around each."""
+        for names in map(self.names_of, self.scopes):
+            yield from ((one, names) for one in only(kind, names.nodes))
+
     @cached_property
     def changed(self) -> frozenset[str]:
         """Names outside of functions that some function in there changes."""
@@ -127,23 +134,17 @@ class File:
     @cached_property
     def _calls(self) -> Mapping[str, list[tuple[ast.Call, ast.Module | Function]]]:
         """Calls by the names that are called, and the functions that they stand in."""
-        found: dict[str, list[tuple[ast.Call, ast.Module | Function]]] = {}
-        for scope in self.scopes:
-            for one in self.names_of(scope).nodes:
-                if isinstance(one, ast.Call):
-                    found.setdefault(_called(one.func), []).append((one, scope))
-        return found
+        calls = self.everywhere(ast.Call)
+        return grouped((_called(one.func), (one, names.node)) for one, names in calls)
 
     @cached_property
     def _stored(self) -> Mapping[str, list[tuple[ast.expr | None, ast.Module | Function]]]:
         """What is bound to attributes, by their names; None where that is not written there."""
-        found: dict[str, list[tuple[ast.expr | None, ast.Module | Function]]] = {}
-        for scope in self.scopes:
-            for one in self.names_of(scope).nodes:
-                if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load):
-                    value = self.names_of(scope).values.get(one)
-                    found.setdefault(one.attr, []).append((value, scope))
-        return found
+        return grouped(
+            (one.attr, (names.values.get(one), names.node))
+            for one, names in self.everywhere(ast.Attribute)
+            if not isinstance(one.ctx, ast.Load)
+        )
 
     def _given(
         self, kind: str, attribute: str

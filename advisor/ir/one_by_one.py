@@ -29,7 +29,7 @@ from advisor.ir.unchanging import Turning, turning_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
 from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass
+from costdb.records import dataclass, grouped
 
 _OF_NUMBERS = frozenset({"int", "float", "abs", "min", "max", "round", "len", "range", "append"})
 _Loop = ast.For | ast.While | COMPREHENSION
@@ -319,13 +319,11 @@ def _growing(loop: Loop, names: Names, file: File, told: set[ast.AST]) -> Iterat
     inside = walked(loop)
     used = Counter(one.id for one in inside if isinstance(one, ast.Name))
     measured = Counter(map(_measured, inside))
-    places: dict[str, list[ast.Assign]] = {}
-    for one in inside:
-        if isinstance(one, ast.Assign) and one not in told and (name := _grown(one, names)):
-            places.setdefault(name, []).append(one)
-    loops = (one for one in inside if isinstance(one, Loop))
+    untold = (one for one in every(ast.Assign, loop) if one not in told)
+    places = grouped((name, one) for one in untold if (name := _grown(one, names)))
+    loops = every(Loop, loop)
     long = [x for x in loops if not is_few(getattr(x, "iter", None), names, file)]
-    often = {part for one in long for part in walked(one)}
+    often = {*every(ast.AST, *long)}
     grown = {
         name: ours
         for name, ours in places.items()

@@ -112,10 +112,8 @@ class _Reader:
 
     def all_found(self, source: str) -> Iterator[Again]:
         """Yield what loops compute again, then blocks."""
-        for names in map(self.file.names_of, self.file.scopes):
-            for one in names.nodes:
-                if isinstance(one, Loop | COMPREHENSION) and not is_opaque(one):
-                    yield from self.of_loop(one, names)
+        for one, names in self.file.everywhere(Loop | COMPREHENSION):
+            yield from () if is_opaque(one) else self.of_loop(one, names)
         for same in (one for each in computed_again(source).values() for one in each):
             for uses in () if same.repeats else same.values:
                 names = self.file.names_of(self.file.scope_at(uses[0].lineno))

@@ -25,7 +25,7 @@ from advisor.ir.changes import (
 from advisor.ir.effects import MAKING, PURE, THROUGH, Deed
 from advisor.ir.functions import file_of
 from advisor.source import assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass, field, only, replace
+from costdb.records import dataclass, field, grouped, only, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,24 @@ Place = tuple[int, int]
 @lru_cache(maxsize=4)
 def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
     """Return what a file computes again, by the line of a statement and the column in bytes."""
-    file, found = file_of(source), dict[Place, list[Same]]()
-    for function in file.scopes:
-        names, taken = file.names_of(function), set[ast.AST]()
-        parts = [function, *names.nodes]
-        loops = [one for one in parts if isinstance(one, Loop) and not is_opaque(one)]
-        for loop in loops:
-            for same in _of_loop(loop, names, taken):
-                found.setdefault((loop.lineno, loop.col_offset), []).append(same)
-        for part in parts:
-            for body in only(list, (getattr(part, "body", ()), getattr(part, "orelse", ()))):
-                for start, same in list(_of_block(body, names, taken)):
-                    found.setdefault((start.lineno, start.col_offset), []).append(same)
-                    taken.update(same.values[0])
-    return found
+    file = file_of(source)
+    found = (pair for one in file.scopes for pair in _of_scope(one, file.names_of(one)))
+    return grouped(((start.lineno, start.col_offset), same) for start, same in found)
+
+
+def _of_scope(scope: ast.AST, names: Names) -> Iterator[tuple[ast.stmt, Same]]:
+    """Yield what loops compute again, each in one, and then what blocks do."""
+    taken, parts = set[ast.AST](), [scope, *names.nodes]
+    for loop in (one for one in only(Loop, parts) if not is_opaque(one)):
+        moved, values, lost = settled(heads_of_loop(loop), loop.body, loop.orelse, names, taken)
+        if len(moved) < len(loop.body) and (moved or values):
+            taken.update(every(ast.AST, *moved, *values))
+            yield loop, _same(values, lost.changes, names, repeats=True, moved=tuple(moved))
+    for part in parts:
+        for body in only(list, (getattr(part, "body", ()), getattr(part, "orelse", ()))):
+            for start, same in list(_of_block(body, names, taken)):
+                yield start, same
+                taken.update(same.values[0])
 
 
 def is_work(node: ast.AST) -> bool:
@@ -102,15 +106,6 @@ def is_made(node: ast.AST) -> bool:
 
 
 # --- loops ----------------------------------------------------------------------------------------
-
-
-def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
-    """Yield what a loop computes again, in one, but for what is taken."""
-    heads = heads_of_loop(loop)
-    moved, values, lost = settled(heads, loop.body, loop.orelse, names, taken)
-    if len(moved) < len(loop.body) and (moved or values):
-        taken.update(every(ast.AST, *moved, *values))
-        yield _same(values, lost.changes, names, repeats=True, moved=tuple(moved))
 
 
 def heads_of_loop(loop: Loop) -> list[ast.AST]:
@@ -340,13 +335,10 @@ def _same(
     moved: tuple[ast.stmt, ...] = (),
     name: str = "",
 ) -> Same:
-    uses: dict[str, list[ast.expr]] = {}
-    for one in values:
-        uses.setdefault(ast.unparse(one), []).append(one)
     read = {root_of(path) for one in (*moved, *values) for path, _ in names.reads(one)}
     read -= {made for one in moved for made in assigned_names(one)}
     stored = frozenset(root_of(one) for one in changes.elements if not names.is_own(one))
-    places = tuple(map(tuple, uses.values()))
+    places = tuple(map(tuple, grouped((ast.unparse(one), one) for one in values).values()))
     return Same(places, frozenset(read), stored, changes.unknown, repeats, moved, name)
 
 

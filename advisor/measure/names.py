@@ -258,9 +258,8 @@ def _apart(
     """Yield what some ranks run and others do not, as conditions on their numbers tell."""
     pending: list[ast.AST] = []
     for node in ast.walk(tree):
-        for body in (getattr(node, "body", ()), getattr(node, "orelse", ())):
-            if not isinstance(body, list):
-                continue  # of a lambda, or of an expression
+        # of a lambda, or of an expression, it is no list
+        for body in only(list, (getattr(node, "body", ()), getattr(node, "orelse", ()))):
             for place, one in enumerate(body):
                 if isinstance(one, ast.If) and names.differs(one.test):
                     pending += (*one.body, *one.orelse)

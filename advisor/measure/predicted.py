@@ -42,7 +42,7 @@ from costdb.evaluate import Estimate, Missing, Priced, Seconds, TermEstimate, ev
 from costdb.expr import ZERO, ExprError, evaluate
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, grouped, replace
 
 OF_RANKS = frozenset({"arrays", "elements"})
 """Models of what a rank does by itself."""
@@ -345,10 +345,7 @@ def as_text(made: Sequence[Measurement], style: Style) -> str:
     if compared:
         heads = ("kernel", "rule", "predicted", "measured", "from", "to", "faster")
         text += table(heads, [row for one in compared for row in _rows(one)], 2, style)
-    kernels: dict[tuple[str, str], list[Measurement]] = {}
-    for one in compared:
-        if one.free:
-            kernels.setdefault((one.case.path, one.case.kernel), []).append(one)
+    kernels = grouped(((one.case.path, one.case.kernel), one) for one in compared if one.free)
     notes = [line for of_kernel in kernels.values() for line in faster_from(of_kernel)]
     notes += dict.fromkeys(line for one in compared for line in _notes(one))
     return text + "".join(f"{line}\n" for line in notes)

@@ -36,6 +36,7 @@ from advisor.report.model import (
 )
 from advisor.report.style import Style, json_text, one_line
 from advisor.source import Span, file_and_cell, split_lines
+from costdb.records import grouped
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Rule
@@ -242,9 +243,7 @@ def render_gitlab(report: Report, style: Style) -> str:
 
 def render_junit(report: Report, style: Style) -> str:
     """Return the document, with one suite for each file that has findings."""
-    suites: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        suites.setdefault(_legal(reported_path(finding.path)[1]), []).append(finding)
+    suites = grouped((_legal(reported_path(one.path)[1]), one) for one in report.findings)
     failures = sum(map(report.fails, report.findings))
     tests = len(report.findings) + 1
     root = _element(None, "testsuites", name="advise", tests=tests, failures=failures)

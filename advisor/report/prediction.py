@@ -14,7 +14,7 @@ from costdb.choosing import Choice, Chosen, Prediction
 from costdb.evaluate import Estimate, TermEstimate
 from costdb.machines import Json, Machine, place_of, quantity_of
 from costdb.quantity import Omission, Quantity
-from costdb.records import dataclass
+from costdb.records import dataclass, grouped
 
 SCHEMA_VERSION = 2
 _LONGEST_FORMULA = 2000
@@ -51,10 +51,8 @@ class PredictionReport:
     def remarks(self) -> Sequence[str]:
         """Return extrapolations, cautions, and which coefficients were fitted to what."""
         found = self.prediction
-        fitted: dict[str, list[str]] = {}
-        for name, quantity in found.priced.coefficients.items():
-            if quantity.fitted_to:
-                fitted.setdefault(quantity.fitted_to, []).append(name)
+        coefficients = found.priced.coefficients.items()
+        fitted = grouped((one.fitted_to, name) for name, one in coefficients if one.fitted_to)
         return (
             *found.estimate.remarks,
             *self.cautions,

@@ -27,6 +27,7 @@ from costdb.expr import evaluate
 from costdb.machines import Json, measured
 from costdb.pricing import LAUNCHES
 from costdb.profile_parts import grades_of
+from costdb.records import grouped
 from costdb.work import ArrayCall
 
 Vector = NDArray[np.float64]
@@ -276,10 +277,8 @@ def fit_classes(
     timings: Sequence[tuple[ArrayCall, Timing]], memory: Hierarchy
 ) -> tuple[dict[str, Json], list[Quality]]:
     """Return the rates of every class as a profile states them, and how well they do."""
-    groups: dict[tuple[str, str], list[tuple[ArrayCall, Timing]]] = {}
-    for call, timing in timings:
-        if timing.launches_us:
-            groups.setdefault((rate_key(call), call.dtype), []).append((call, timing))
+    known = (one for one in timings if one[1].launches_us)
+    groups = grouped(((rate_key(one[0]), one[0].dtype), one) for one in known)
     rates: dict[str, Json] = {}
     qualities: list[Quality] = []
     for (key, dtype), group in sorted(groups.items()):

@@ -47,7 +47,7 @@ from advisor.ir.shapes import is_whole
 from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, only, replace
 from transforms.kit.kernels import (
     KernelRule,
     accesses,
@@ -177,9 +177,7 @@ def _turned(kernel: Kernel, found: _Across) -> Proposal:
 
 def _needs_elements(name: str, statements: tuple[Statement, ...], kernel: Kernel) -> bool:
     """Return whether what an array holds matters, and is not all overwritten unread."""
-    for statement in statements:
-        if not isinstance(statement, Bind | Store):
-            continue
+    for statement in only(Bind | Store, statements):
         if any(read.array == name for read in reads(statement.value)):
             return True
         if isinstance(statement, Store) and statement.array == name:
