@@ -118,8 +118,7 @@ def _keeps_arguments(decorator: ast.expr) -> bool:
 
 def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
     """Return the names of functions of a file that running it calls."""
-    functions = [*every(_Function, tree)]
-    defined, found = {one.name: one for one in functions}, set[str]()
+    defined, found = {one.name: one for one in every(_Function, tree)}, set[str]()
     pending: list[ast.AST] = list(outside)
     while pending:
         calls = [one.func for one in every(ast.Call, pending.pop())]
@@ -145,8 +144,8 @@ def _is_worth_reading(node: ast.stmt) -> bool:
 
 def _asks(body: Iterable[ast.stmt]) -> bool:
     """Return whether statements call what may be too much, the same thing twice, or multiply so."""
-    parts = [one for part in body for one in walked(part)]
-    calls = [one for one in parts if isinstance(one, ast.Call)]
+    parts = [*every(ast.AST, *body)]
+    calls = [*only(ast.Call, parts)]
     names = Counter(getattr(one.func, "attr", getattr(one.func, "id", "")) for one in calls)
     if names.keys() & _ASKING or any(_multiplies(one) or _goes_over(one) for one in parts):
         return True
@@ -166,9 +165,7 @@ def _multiplies(node: ast.AST) -> bool:
     """Return whether an expression sums products, or is a product of three matrices."""
     match node:
         case ast.Call(func=ast.Attribute(attr="sum", value=one), args=args):
-            return any(
-                isinstance(x, ast.BinOp) and isinstance(x.op, ast.Mult) for x in (one, *args)
-            )
+            return any(isinstance(x.op, ast.Mult) for x in only(ast.BinOp, (one, *args)))
     first = _first_factor(node)
     return first is not None and _first_factor(first) is not None
 
@@ -189,8 +186,7 @@ def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:
     """Return whether several statements call NumPy, or go over arrays: constants do neither."""
 
     def calls(statement: ast.stmt) -> bool:
-        called = (one.func for one in every(ast.Call, statement))
-        names = every(ast.Name, *called)
+        names = every(ast.Name, *(one.func for one in every(ast.Call, statement)))
         return any(imports.get(one.id, "").partition(".")[0] == "numpy" for one in names)
 
     parts = (one for part in body for one in walked(part))
@@ -297,9 +293,9 @@ def _assumed(code: _Code, lines: Sequence[str], imports: Mapping[str, str], file
     )
 
 
-def _of_arrays(body: ast.stmt) -> Iterator[ast.expr]:
+def _of_arrays(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
     """Yield what statements do to what only arrays allow: a list has no shape, and no product."""
-    for one in walked(body):
+    for one in every(ast.AST, *body):
         match one:
             case ast.Attribute(value, attr) if attr in (OF_ARRAYS | METHODS) - OF_OTHERS:
                 yield value
@@ -454,9 +450,8 @@ class _Uses(Calls):
             match made.value:
                 case ast.Call(func=ast.Name(id=kind)) if self.file.makes(kind):
                     self.made[name] = kind
-        used = (one for part in body for one in _of_arrays(part))
-        named = (one for one in used if isinstance(one, ast.Name | ast.Attribute))
-        self.used = frozenset(map(ast.unparse, named))
+        used = only(ast.Name | ast.Attribute, _of_arrays(body))
+        self.used = frozenset(map(ast.unparse, used))
         for name in self.used & self.given.keys():
             self.given[name].listed = False
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}

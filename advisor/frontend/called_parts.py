@@ -308,13 +308,9 @@ class Calls(Parts):
         """Return what has a shape that is stated."""
         match shape:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                for one in parts:
-                    self.counted(one)
-                return self.number(rank=len(parts))
+                return self.shaped(parts)
             case ast.Attribute(value=value, attr="shape"):
-                made = Part(number=True)
-                self.rules.one_of((made, self.array(self.part(value))), _ALIKE)
-                return made
+                return self.formed(_ALIKE, [self.part(value)])
             case ast.Constant() | ast.Call(ast.Name("len")):
                 self.part(shape)
                 return self.number(rank=1)
@@ -328,9 +324,7 @@ class Calls(Parts):
         if name == "choices" or (name == "sample" and len(nodes) > 1):
             return Part(other=True)  # Python's own give lists
         if name in ("rand", "randn"):
-            for one in nodes:
-                self.counted(one)
-            return self.number(rank=len(nodes))
+            return self.shaped(nodes)
         place = SIZE_AT.get(name)
         given = [self.part(one) for one in nodes[:place]]
         for part in given:

@@ -172,6 +172,12 @@ class Parts:
             part = self.ranked(self.part(node), 0)
             part.number = part.whole = True
 
+    def shaped(self, extents: Sequence[ast.expr]) -> Part:
+        """Return an array of which the extents are stated."""
+        for one in extents:
+            self.counted(one)
+        return self.number(rank=len(extents))
+
     def item(self, base: Part) -> Part:
         """Return what one step through a part gives."""
         made = Part()

@@ -16,7 +16,7 @@ from advisor.ir.unchanging import Turning, turning_in
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import ELEMENTWISE
 from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass
+from costdb.records import dataclass, only
 
 SHORT = 16
 """A range that ends before is worth no array, and a list that does no dictionary."""
@@ -145,12 +145,11 @@ class _Turns:
 
     def __init__(self, loop: ast.For, turning: Turning, names: Names, file: File) -> None:
         self.loop, self.turning, self.names, self.file = loop, turning, names, file
-        inside = walked(loop)
-        self.loops = [one for one in inside if isinstance(one, ast.For)]
-        places = (one for one in inside if isinstance(one, ast.Name) and one in names.values)
+        self.loops = [*every(ast.For, loop)]
+        places = (one for one in every(ast.Name, loop) if one in names.values)
         self.values = {one.id: names.values[one] for one in places}
-        self.spread = {part for one in inside for part in _used_as_arrays(one)}
-        self.arrays = {one.id for one in self.spread if isinstance(one, ast.Name)}
+        self.spread = {part for one in walked(loop) for part in _used_as_arrays(one)}
+        self.arrays = {one.id for one in only(ast.Name, self.spread)}
         bound = ((name, value) for name, value in self.values.items() if name in self.arrays)
         self.spread |= {value for _, value in bound}
         self.ranks: dict[str, int] = {}
@@ -177,12 +176,8 @@ class _Turns:
         others = [one for one in call.taken if self.turning.of(one)]
         if call.given:
             grids = [one for one in around if turning(one.target, one.iter, self.names)]
-            indices = {
-                name
-                for one in grids
-                if _is_range(one.iter)
-                for name in names_in(one.target, ast.Store)
-            }
+            ranges = (one.target for one in grids if _is_range(one.iter))
+            indices = {name for one in ranges for name in names_in(one, ast.Store)}
             known = len(grids) == len(around) and not indices.issuperset(map(ast.unparse, others))
         else:
             known = call.kind != "number" or call.node not in self.spread
@@ -347,9 +342,7 @@ def turning(target: ast.expr, given: ast.AST, names: Names) -> set[str]:
             return turning(target.elts[-1], inner, names)
         case ast.Call(func):
             grid = names.imported(func).removeprefix("numpy.") in _GRIDS
-            if grid or (
-                _is_range(given)
-                and not all(getattr(one, "value", -1) in range(SHORT) for one in given.args)
-            ):
+            short = all(getattr(one, "value", -1) in range(SHORT) for one in given.args)
+            if grid or (_is_range(given) and not short):
                 return {*names_in(target, ast.Store)}
     return set()

@@ -224,20 +224,22 @@ class Names:
             for each in one.targets
             for target, value in _paired(each, one.value)
         }
-        inside = [one for part in node.body for one in walked(part) if isinstance(node, Function)]
-        inner = [one for one in inside if isinstance(one, Function | ast.ClassDef)]
+        own = node.body if isinstance(node, Function) else []
+        inner = [*every(Function | ast.ClassDef, *own)]
         self.stored = Counter(name for part in node.body for name in assigned_names(part))
         self.stored.update(self.parameters)
         self.bound = frozenset(self.stored)
         self.first = next((one for one in names[:1] if self.stored[one] == 1), "")
         self.captured = self.bound & {name for one in inner for name in names_in(one)}
         self.bound |= {one.name for one in inner}
-        own = [one for one in node.body if isinstance(one, ast.FunctionDef)]
         times = Counter(one.name for one in inner)
-        self.inner = {one.name: one for one in own if times[one.name] == 1 > self.stored[one.name]}
-        gone = (one for one in self.nodes if isinstance(one, ast.comprehension))
-        self.turns = frozenset(name for one in gone for name in assigned_names(one.target))
-        self.turns -= self.bound
+        self.inner = {
+            one.name: one
+            for one in only(ast.FunctionDef, node.body)
+            if times[one.name] == 1 > self.stored[one.name]
+        }
+        gone = (one.target for one in only(ast.comprehension, self.nodes))
+        self.turns = frozenset(name for one in gone for name in assigned_names(one)) - self.bound
         self.loads = Counter(names_in(node))
         self.parts: dict[ast.AST, list[tuple[ast.expr, bool]]] = {}
         self._told_of: Callable[[str], str] = lambda path: self.kinds.get(path, "")
@@ -349,8 +351,7 @@ class Names:
                 calls = every(ast.Call, value)
                 own = all(self.free(part) or self.deed(part) in _GIVING_NONE for part in calls)
                 if not own or not self.roots(value) <= self.bound:
-                    names = (part for part in _each(target) if isinstance(part, ast.Name))
-                    self.foreign.update(part.id for part in names)
+                    self.foreign.update(part.id for part in only(ast.Name, _each(target)))
         if not busy:
             self.file.busy.remove(self.node)
         return self.groups
@@ -706,7 +707,7 @@ class Names:
         if not isinstance(target, ast.Name):
             return self.is_array(target)
         changes, group = self.changes(self.node.body), self.groups.get(target.id, ())
-        returned = (one for one in self.nodes if isinstance(one, ast.Return))
+        returned = only(ast.Return, self.nodes)
         return (
             self.stored[target.id] == 1
             and len(group) < 2

@@ -55,18 +55,16 @@ class File:
         self.sends = not made and any(one.startswith("mpi4py") for one in self.imports.values())
         self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.bound = frozenset(name for one in tree.body for name in assigned_names(one))
-        named = [one.name for one in tree.body if isinstance(one, Function | ast.ClassDef)]
+        named = [one.name for one in only(Function | ast.ClassDef, tree.body)]
         self.again = {one for one in named if one in self.bound or named.count(one) > 1}
-        functions = [one for one in nodes if isinstance(one, Function)]
-        classes = [one for one in nodes if isinstance(one, ast.ClassDef)]
+        functions, classes = [*only(Function, nodes)], [*only(ast.ClassDef, nodes)]
         bases = {ast.unparse(base) for one in classes for base in one.bases}
         own = {one: each.name for each in classes for one in each.body if isinstance(one, Function)}
         self.named = {one.name for one in (*functions, *classes)}
         self.methods = {with_keys(one.name) for one in own} | {one.name for one in own}
         self.plain = {one.name for one in own if not _is_property(one)}
         self.inner = {one.name for one in functions if one not in own}
-        parts = ((one, part) for one in functions for part in walked(one))
-        self.generators = {one.name for one, part in parts if isinstance(part, _YIELDING)}
+        self.generators = {one.name for one in functions if any(every(_YIELDING, one))}
         self.acting = self.generators.union(name for one, name in own.items() if self._acts(one))
         self.around: dict[ast.AST, Function] = {
             part: one for one in functions for part in one.body if isinstance(part, Function)
@@ -404,15 +402,16 @@ def attributes_read(source: str) -> Mapping[int, frozenset[str]]:
     By those that name what holds them, and in what they call. None where no class or key is.
     """
     found = dict[int, frozenset[str]]()
-    file = file_of(source) if "class " in source or KEYED.search(source) else None
-    for node in file.scopes[1:] if file is not None else ():
-        if isinstance(node, ast.FunctionDef) and file is not None:
-            names, done = file.names_of(node), file.done(node)
-            members = (path_of(one) for one in names.nodes if isinstance(one, ast.Attribute))
-            held = ((one, path_of(names.once.get(root_of(one), node))) for one in members)
-            paths = {f"{path}.{one.partition('.')[2]}" for one, path in held if path}
-            paths |= set() if done is None else {path for path, _ in done.reads}
-            found[node.lineno] = frozenset(one for one in paths if "." in one)
+    if "class " not in source and not KEYED.search(source):
+        return found
+    file = file_of(source)
+    for node in only(ast.FunctionDef, file.scopes):
+        names, done = file.names_of(node), file.done(node)
+        members = map(path_of, only(ast.Attribute, names.nodes))
+        held = ((one, path_of(names.once.get(root_of(one), node))) for one in members)
+        paths = {f"{path}.{one.partition('.')[2]}" for one, path in held if path}
+        paths |= set() if done is None else {path for path, _ in done.reads}
+        found[node.lineno] = frozenset(one for one in paths if "." in one)
     return found
 
 
@@ -458,9 +457,7 @@ def _arguments_of(node: ast.FunctionDef, call: ast.Call, bound: bool) -> dict[st
         return None
     if not all(one.arg for one in call.keywords):
         return None
-    found: dict[str, ast.expr] = {
-        one.arg: ast.Constant(None) for one in (*node.args.posonlyargs, *node.args.args)
-    }
-    found |= {one.arg: ast.Constant(None) for one in node.args.kwonlyargs}
+    every_name = (*names, *(one.arg for one in node.args.kwonlyargs))
+    found: dict[str, ast.expr] = {one: ast.Constant(None) for one in every_name}
     found |= zip(names, given, strict=False)
     return found | {one.arg: one.value for one in call.keywords if one.arg}

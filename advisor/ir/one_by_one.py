@@ -29,7 +29,7 @@ from advisor.ir.unchanging import Turning, turning_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
 from advisor.source import COMPREHENSION, assigned_names, each_of, every, names_in, walked
-from costdb.records import dataclass, grouped
+from costdb.records import dataclass, grouped, only
 
 _OF_NUMBERS = frozenset({"int", "float", "abs", "min", "max", "round", "len", "range", "append"})
 _Loop = ast.For | ast.While | COMPREHENSION
@@ -182,13 +182,8 @@ def _factored(loop: _Loop, names: Names, file: File, told: set[ast.AST]) -> Iter
     turns = turning_in(whole, names)
     for one in solving:
         matrix, right = one.args[:2]
-        small = has_few(matrix, names, file)
-        if (
-            one in told
-            or small
-            or turns.of(matrix) != frozenset()
-            or turns.of(right) == frozenset()
-        ):
+        again = turns.of(matrix) == frozenset() != turns.of(right)
+        if one in told or not again or has_few(matrix, names, file):
             continue
         told.add(one)
         by = _SOLVING[names.imported(one.func)]
@@ -201,22 +196,18 @@ def _factored(loop: _Loop, names: Names, file: File, told: set[ast.AST]) -> Iter
 def _draws(one: ast.For | ast.expr, names: Names, file: File) -> list[ast.Call]:
     """Return the draws of a loop that does little else, each once in each iteration."""
     loop = one if isinstance(one, ast.For) else as_loop(one)
-    inside = [part for one in loop.body for part in walked(one)]
-    if not turning(loop.target, loop.iter, names) or any(isinstance(p, _ENDING) for p in inside):
+    ends = any(every(_ENDING, *loop.body))
+    if ends or not turning(loop.target, loop.iter, names) or is_few(loop.iter, names, file):
         return []
-    if is_few(loop.iter, names, file):
-        return []
-    turns = turning_in(loop, names)
-    arrays = (isinstance(one, ast.Slice | ast.MatMult) for one in inside)
-    calls = [one for one in inside if isinstance(one, ast.Call)]
+    turns, calls = turning_in(loop, names), [*every(ast.Call, *loop.body)]
     found = [one for one in calls if _is_draw(one, names, file, turns)]
     others = (ast.unparse(one.func).rpartition(".")[2] for one in calls if one not in found)
     quick = all(one in _OF_NUMBERS or one in ELEMENTWISE for one in others)
-    if not found or not quick or any(arrays):
+    if not found or not quick or any(every(ast.Slice | ast.MatMult, *loop.body)):
         return []
-    guarded = {part for one in inside if isinstance(one, _GUARDED) for part in walked(one)}
-    tests = (one.test for one in inside if isinstance(one, ast.If))
-    asked = {part for one in tests if isinstance(one, ast.Compare) for part in walked(one)}
+    guarded = {*every(ast.AST, *every(_GUARDED, *loop.body))}
+    tests = (one.test for one in every(ast.If, *loop.body))
+    asked = {*every(ast.AST, *only(ast.Compare, tests))}
     return found if all(one not in guarded or one in asked for one in found) else []
 
 
@@ -249,10 +240,9 @@ def _is_draw(call: ast.Call, names: Names, file: File, turns: Turning) -> bool:
 
 def _searches(loop: _Loop, names: Names, file: File) -> Iterator[_Found]:
     """Yield what searches a list that stays the same for something else in each iteration."""
-    inside = list(walked(loop))
-    bound = {x.id for x in inside if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)}
+    bound = {*names_in(loop, ast.Store)}
     changed: set[str] | None = None
-    for one in inside:
+    for one in walked(loop):
         match one:
             case ast.Call(ast.Attribute(listed, "index"), [sought], []):
                 what, sure = "a dictionary", False

@@ -312,8 +312,8 @@ def _turns(loop: Loop, names: Names) -> Iterator[tuple[ast.expr, Sequence[ast.ex
 
 def _times(name: str, nodes: Iterable[ast.AST]) -> int:
     """Return how often a name is bound."""
-    found = (one for one in nodes if isinstance(one, ast.Name) and one.id == name)
-    return sum(not isinstance(one.ctx, ast.Load) for one in found)
+    bound = (one.id for one in only(ast.Name, nodes) if not isinstance(one.ctx, ast.Load))
+    return sum(one == name for one in bound)
 
 
 def _ends(given: ast.expr) -> Sequence[ast.expr]:

@@ -7,6 +7,7 @@ right: an iteration may need an earlier one wherever that is not seen to be othe
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from advisor.ir.changes import Names
@@ -111,15 +112,13 @@ def _needed_first(body: Iterable[ast.stmt], known: set[str]) -> Iterator[str]:
 
 def _combined(loop: ast.For) -> frozenset[str]:
     """Return names with which a loop does nothing but combine terms, in whatever order."""
-    uses: dict[str, int] = {}
+    uses = Counter[str]()
     for one in walked(loop):
         name, node = _combination(one)
         if name:
-            uses[name] = uses.get(name, 0) + sum(
-                isinstance(part, ast.Name) and part.id == name for part in walked(node)
-            )
-    everywhere = [one.id for one in every(ast.Name, loop)]
-    return frozenset(name for name, count in uses.items() if everywhere.count(name) == count)
+            uses[name] += sum(part.id == name for part in every(ast.Name, node))
+    everywhere = Counter(one.id for one in every(ast.Name, loop))
+    return frozenset(name for name, count in uses.items() if everywhere[name] == count)
 
 
 def _uses(node: ast.AST, name: str) -> int:

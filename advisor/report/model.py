@@ -27,7 +27,7 @@ from advisor.finding import (
 from advisor.frontend.prefilter import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
 from costdb.machines import SHIPPED
-from costdb.records import SHOWN, counted, dataclass, some
+from costdb.records import SHOWN, counted, dataclass, grouped, some
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Rule
@@ -237,11 +237,8 @@ def _gaps(report: Report) -> list[NotUnderstood]:
 
 def _by_end(texts: Sequence[str], between: str) -> dict[str, list[str]]:
     """Return what stands before `between`, by what stands from there on."""
-    found: dict[str, list[str]] = {}
-    for text in texts:
-        whose, _, end = one_line(text).partition(between)
-        found.setdefault(f"{between}{end}" if end else "", []).append(whose)
-    return found
+    parts = (one_line(text).partition(between) for text in texts)
+    return grouped((f"{between}{end}" if end else "", whose) for whose, _, end in parts)
 
 
 def _told(part: NotUnderstood) -> str:

@@ -8,6 +8,7 @@ from functools import reduce
 
 from advisor.ir.values import Elementwise, Scalar, Value
 from advisor.numpy_table import OF_CMATH, OF_MATH, PYTHON_INTEGER, ROWS, WHOLE_OF_MATH
+from costdb.records import only
 
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 INDEX_BITS, WORD_BITS = 30, 63
@@ -53,9 +54,7 @@ def adds_truths(node: ast.AST) -> bool:
     """Return whether a formula computes with what comparisons give: in Python these are numbers."""
     match node:
         case ast.Call(ast.Name(name), parts) if name in _OF_NUMBERS:
-            return any(
-                isinstance(one, ast.Call) and ast.unparse(one.func) in _TRUTHS for one in parts
-            )
+            return any(ast.unparse(one.func) in _TRUTHS for one in only(ast.Call, parts))
     return False
 
 
