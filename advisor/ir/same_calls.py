@@ -287,7 +287,8 @@ class _Reader:
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
             works = order >= most and (
-                self._is_work(one, names) or (own and loop is not None and most == 0)
+                self._is_work(one, names)
+                or (own and most == 0 and (loop is not None or self._is_called(one, names)))
             )
             # what is kept of each takes as long to read as a sum to make
             works &= is_work(one) or not (own or one in (each or ()))

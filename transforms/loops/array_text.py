@@ -39,9 +39,8 @@ from advisor.ir.values import (
     bounds_in,
     parts_of,
 )
-from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_table import PYTHON_INTEGER, REDUCED, SCANNED, SIGNS, Kind
-from advisor.source import Span, tree_of, walked
+from advisor.source import Span, assigned_names, names_in, tree_of, walked
 from costdb.expr import ONE, Expr, python_text, to_text
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.records import dataclass, replace

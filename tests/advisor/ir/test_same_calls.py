@@ -499,6 +499,14 @@ def test_what_a_block_computes_again_by_itself() -> None:
     assert not same_in_calls(FILTER.format(between="pass").replace("linalg.inv", "cos"))
 
 
+def test_what_a_block_asks_a_function_of_the_file_again() -> None:
+    given = "import numpy as np\n\n\ndef sigmoid(x):\n    return 1 / (1 + {}(-x))\n"
+    slope = "\n\ndef slope(x):\n    {}\n    return s * (1 - sigmoid(x))\n"
+    (found,) = same_in_calls(given.format("np.exp") + slope.format("s = sigmoid(x)"))
+    assert found.texts == ("sigmoid(x)",) and found.function == "slope"
+    assert not same_in_calls(given.format("np.exp") + slope.format("s = sigmoid(x); x = x + 1"))
+
+
 UNDER = """\
 import numpy as np
 
