@@ -3,10 +3,10 @@
     python -m benchmarks.public_places FOLDER [--machine node2026] [--gaps 20]
 
 ``public_places.jsonl`` holds the places: repository, commit, lines, whether they are worth a
-comment, and which one. They were noted by two readers who had not seen the tool; 214 carry what was
-measured of them, or of a place like them. FOLDER holds the repositories, each in ``owner+name`` and
-at its commit. A place counts as told where a finding begins in it: whether the comment is the right
-one, only a reader can say.
+comment, and which one. They were noted by three readers who had not seen the tool; 283 carry what
+was measured of them, or of a place like them. FOLDER holds the repositories, each in ``owner+name``
+and at its commit. A place counts as told where a finding begins in it: whether the comment is the
+right one, only a reader can say.
 
 With ``--gaps`` FOLDER is any: it prints why lines in it are not understood, by how often.
 """

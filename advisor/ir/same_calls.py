@@ -38,7 +38,7 @@ from advisor.ir.unchanging import (
 )
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
 from advisor.source import COMPREHENSION, each_of, every, walked
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 
 _MOST_CALLS = 200
 _GRIDS = frozenset({"indices", "hanning", "hamming", "blackman", "vander", "tri", "triu_indices"})
@@ -288,7 +288,7 @@ class _Reader:
             order = self.order(one, names) + sum(one in inside for inside in loops)
             works = order >= most and (
                 self._is_work(one, names)
-                or (own and most == 0 and (loop is not None or self._is_called(one, names)))
+                or (own and most == 0 and (loop is not None or self._asks_numpy(one, names)))
             )
             # what is kept of each takes as long to read as a sum to make
             works &= is_work(one) or not (own or one in (each or ()))
@@ -302,6 +302,16 @@ class _Reader:
             turning = turning.union(*((each or {}).get(one, ()) for one in kept))
             line = getattr(loop, "lineno", 0)
             yield Again(where, tuple(kept), tuple(texts), line, calls, own, turning)
+
+    def _asks_numpy(self, node: ast.AST, names: Names) -> bool:
+        """Return whether a function of the file is called that calls NumPy's."""
+        called = self.file.called(node, names) if isinstance(node, ast.Call) else None
+        own = names if called is None else self.file.names_of(called[0])
+        calls = () if called is None else only(ast.Call, own.nodes)
+        full = (own.imported(one.func) or "" for one in calls)
+        return any(
+            one.startswith("numpy.") and one.rpartition(".")[2] not in MAKING for one in full
+        )
 
     def _is_called(self, node: ast.AST, names: Names) -> bool:
         """Return whether functions of the file are called, or all ranks."""
