@@ -652,15 +652,15 @@ class Names:
     def reached(self, paths: Iterable[str]) -> frozenset[str]:
         """Return paths and all that may lead to the same memory."""
         found, spread = set[str](), set[frozenset[str]]()
-        parts = [one for one in self.groups if "." in one]
+        parts = grouped((root_of(one), one) for one in self.groups if "." in one)
         exact = [(one, one) for one in paths if one]
         # what is part of it, or it is part of, may lead elsewhere by other names
         pending = [*((one, head) for one, _ in exact for head in heads_of(one)), *exact]
         while pending:
             path, other = pending.pop()
             found.add(path)
-            whole = f"{path}." if path == other else None
-            inner = [one for one in parts if whole and one.startswith(whole)]
+            near = parts.get(root_of(path), ()) if path == other else ()
+            inner = [one for one in near if one.startswith(f"{path}.")]
             for group in (self.groups.get(one, frozenset()) for one in (other, *inner)):
                 if group not in spread:
                     spread.add(group)
@@ -677,8 +677,9 @@ class Names:
         found.fields |= {part for one in ends for part in self.file.fields.get(one, {one})}
         # what its callers tell of is told by all names
         own = self.reached(changes.wholly | changes.elements)
+        paths = grouped((root_of(path), path) for path in own)
         for one, other, last in self.file.aliases(self.node):
-            parts = [path for path in own if root_of(path) == one]
+            parts = paths.get(one, ())
             if one in parts or (parts and (not last or last in found.fields)):
                 found.wholly.add(other)
         # what a name was bound to stays as it is, but what is part of others they have, too

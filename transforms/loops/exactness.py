@@ -326,6 +326,8 @@ def _of_whole_numbers(
 
 _COMPUTED = Along | Called | Copy | Elementwise | MatMul | Reduction | Roll | Scan
 _ZEROS = ("0", "0.0", "0.")
+_LONG = 8
+"""Operations that fit a line."""
 
 
 def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[Statement, ...], Kernel]:
@@ -352,7 +354,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         made += stores
     names = [named for one in made if isinstance(one, Store | Scatter) for named in one.held]
     elements = _elements(made, {value for _, value in names}, kernel)
-    while (found := _repeated(made, elements, kernel)) is not None:
+    while (found := _held(made, names) or _repeated(made, elements, kernel)) is not None:
         value, first = found
         wanted = next((name for name, known in names if known == value), None)
         taken = {*kernel.arrays, *kernel.locals}
@@ -372,6 +374,22 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
             made[first:] = [_with(one, part, named) for one in made[first:]]
         made.insert(first, bind)
     return tuple(made), kernel
+
+
+def _held(
+    made: Sequence[Statement], names: Sequence[tuple[str, Value]]
+) -> tuple[Value, int] | None:
+    """Return a part of a long statement that has a name in the source, and where it stands."""
+    for number, one in enumerate(made):
+        if isinstance(one, Store | Bind):
+            parts = [*parts_of(one.value)]
+            if sum(isinstance(part, _COMPUTED) for part in parts) > _LONG:
+                held = [v for _, v in names if v in parts[1:] and isinstance(v, _COMPUTED)]
+                for value in held:
+                    # what is computed of it comes first, and then it
+                    if not any(value in [*parts_of(v)][1:] for v in held):
+                        return value, number
+    return None
 
 
 def _elements(

@@ -52,3 +52,35 @@ def test_sizes_that_are_alike_are_told_apart(before: str, line: str) -> None:
             exec(compile(text.replace("nx, ny = 40, 40", sizes), "a.py", "exec"), space)
             made.append((space["u"], space["v"]))
         assert all(np.allclose(one, other) for one, other in zip(*made, strict=True)), sizes
+
+
+LONG = """\
+import numpy as np
+
+n, h, dt = 60, 0.1, 0.01
+u = np.sin(np.arange(n) * 0.3)
+w = np.zeros(n)
+for i in range(1, n - 1):
+    second = (u[i + 1] - 2 * u[i] + u[i - 1]) / h**2
+    first = (u[i + 1] - u[i - 1]) / (2 * h)
+    w[i] = u[i] + dt * second + dt * u[i] * first + dt * u[i] ** 3
+{after}
+"""
+
+
+@pytest.mark.parametrize("after", ["", "print(first)"])
+def test_long_statements_keep_the_names_of_their_parts(after: str) -> None:
+    source = LONG.format(after=after)
+    found = check_source("a.py", source, Options("node2026", {}, (), (), None)).findings
+    texts = [apply_edits(source, one.fix.edits) for one in found if one.fix and one.fix.edits]
+    if after:
+        # there it is the number that the last iteration left
+        assert not texts
+        return
+    (made,) = texts
+    names = [line.partition(" = ")[0] for line in made.splitlines() if "u[2:]" in line]
+    assert names == ["second", "first"] and "second + dt" in made
+    spaces: list[dict[str, Any]] = [{}, {}]
+    for text, space in zip((source, made), spaces, strict=True):
+        exec(compile(text, "a.py", "exec"), space)
+    assert np.allclose(spaces[0]["w"], spaces[1]["w"])

@@ -61,8 +61,8 @@ def f(x, mass):
 CALL = "\nf(np.ones((300, 3)), np.ones(300))\n"
 PROGRAMS = {"bodies": BODIES, "soft": SOFT, "forces": FORCES, "radial": RADIAL}
 EXPECTED = """\
-    mask = np.arange(n)[:, None] != np.arange(n)
     d = x - x[:, None, :]
+    mask = np.arange(n)[:, None] != np.arange(n)
     acc += np.where(mask[:, :, None], mass[:, None] * d / (np.sqrt(np.where(mask, d[:, :, 0] ** 2\
  + d[:, :, 1] ** 2 + d[:, :, 2] ** 2, 1)) ** 3)[:, :, None], 0).sum(axis=1)
 """
