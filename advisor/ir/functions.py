@@ -23,6 +23,9 @@ from advisor.ir.effects import METHODS, PURE
 from advisor.source import KEYED, assigned_names, every, imports_of, tree_of, walked, with_keys
 from costdb.records import grouped, only
 
+_PLAIN_BASES = frozenset({"object", "ABC", "abc.ABC"})
+"""Classes that give objects no method of their own."""
+
 
 class File:
     """What the functions of a file do.
@@ -69,11 +72,13 @@ class File:
         self.around: dict[ast.AST, Function] = {
             part: one for one in functions for part in one.body if isinstance(part, Function)
         }
+        self._tops = {one.name: one for one in classes if one in tree.body}
+        found = {one.name: self._methods(one) for one in self._tops.values()}
+        # objects of a class that others are derived from may be of these
         self.classes = {
-            one.name: {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)}
-            for one in classes
-            if one in tree.body and {*map(ast.unparse, one.bases)} <= {"object"}
-            if one.name not in self.again | bases
+            name: methods
+            for name, methods in found.items()
+            if methods is not None and name not in self.again | bases
         }
         self._fields = {
             one.name: {
@@ -83,11 +88,13 @@ class File:
             }
             for one in classes
             if "__init__" not in self.classes.get(one.name, {"__init__": None})
+            if not {*map(ast.unparse, one.bases)} & self._tops.keys()
         }
         self.owners: dict[ast.AST, str] = {
             part: name
             for name, parts in self.classes.items()
             for part in parts.values()
+            if part in self._tops[name].body
             if {ast.unparse(one) for one in part.decorator_list} <= {"property"}
         }
         self._loads = Counter(_called(one) for one in nodes if _is_loaded(one))
@@ -99,6 +106,21 @@ class File:
         self.busy: set[ast.AST] = set()
         declared = (one.names for one in nodes if isinstance(one, ast.Global | ast.Nonlocal))
         self._declared = frozenset(name for names in declared for name in names)
+
+    def _methods(self, one: ast.ClassDef) -> dict[str, ast.FunctionDef] | None:
+        """Return what objects of a class have as methods; None where that is not all of the file.
+
+        They have those of the one class that it is derived from, too.
+        """
+        found: dict[str, ast.FunctionDef] | None = {}
+        bases = [name for name in map(ast.unparse, one.bases) if name not in _PLAIN_BASES]
+        if bases:
+            base = self._tops.get(bases[0])
+            known = len(bases) == 1 and base is not None and base.lineno < one.lineno
+            found = self._methods(base) if known and base and base.name not in self.again else None
+        if found is None:
+            return None
+        return found | {part.name: part for part in only(ast.FunctionDef, one.body)}
 
     def _acts(self, method: Function) -> bool:
         """Return whether a method does more than to compute where nothing calls it."""

@@ -507,6 +507,49 @@ def test_what_a_block_asks_a_function_of_the_file_again() -> None:
     assert not same_in_calls(given.format("np.exp") + slope.format("s = sigmoid(x); x = x + 1"))
 
 
+DERIVED = """\
+import numpy as np
+{imports}
+
+class Base:
+    def function(self, x):
+        return np.tanh(x)
+
+    def scale(self, x):
+        return np.exp(x)
+
+
+class Sigmoid({base}):
+    def function(self, x):
+        return 1.0 / (1.0 + np.exp(-x))
+
+    def slope(self, x):
+        return self.function(x) * (1 - self.function(x)) * self.scale(x) / self.scale(x)
+{end}
+"""
+OWN = "\n    def scale(self, x):\n        return np.exp(x)"
+NARROW = "class Narrow(Sigmoid):\n    def scale(self, x):\n        self.x = x"
+
+
+@pytest.mark.parametrize(
+    ("imports", "base", "end", "texts"),
+    [
+        ("", "Base", "", {"self.function(x)", "self.scale(x)"}),
+        ("from abc import ABC", "ABC", OWN, {"self.function(x)", "self.scale(x)"}),
+        # others may have other methods, which do more
+        ("from others import Other", "Other", OWN, set()),
+        ("import others", "others.Base", "", set()),
+        ("import others", "Base, others.Base", "", set()),
+        ("", "Base", NARROW, set()),
+    ],
+)
+def test_methods_of_classes_that_are_derived(
+    imports: str, base: str, end: str, texts: set[str]
+) -> None:
+    found = same_in_calls(DERIVED.format(imports=imports, base=base, end=end))
+    assert {text for one in found for text in one.texts} == texts
+
+
 UNDER = """\
 import numpy as np
 
