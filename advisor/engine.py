@@ -150,11 +150,11 @@ def seen_functions(
     text = {} if prefilter.imports_mpi(source) else {seen.function: seen for seen in least}
     found = tuple(seen.assuming(text.get(seen.function)) for seen in found)
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
-    # what an MPI program does at its module level is read with what it sends
     worth = shown | text.keys()
     told = tuple(one for one in told if one.arrays or one.function in worth)
     known = {seen.function for seen in told}
     if prefilter.imports_mpi(source):
+        # what it does at its module level is read with what it sends
         known.add(MODULE)
     return (*told, *(seen for seen in least if seen.function not in known))
 

@@ -112,15 +112,16 @@ class File:
 
         They have those of the one class that it is derived from, too.
         """
-        found: dict[str, ast.FunctionDef] | None = {}
+        inherited: dict[str, ast.FunctionDef] | None = {}
         bases = [name for name in map(ast.unparse, one.bases) if name not in _PLAIN_BASES]
         if bases:
             base = self._tops.get(bases[0])
-            known = len(bases) == 1 and base is not None and base.lineno < one.lineno
-            found = self._methods(base) if known and base and base.name not in self.again else None
-        if found is None:
+            if len(bases) > 1 or base is None or base.lineno >= one.lineno:
+                return None
+            inherited = None if base.name in self.again else self._methods(base)
+        if inherited is None:
             return None
-        return found | {part.name: part for part in only(ast.FunctionDef, one.body)}
+        return inherited | {part.name: part for part in only(ast.FunctionDef, one.body)}
 
     def _acts(self, method: Function) -> bool:
         """Return whether a method does more than to compute where nothing calls it."""

@@ -306,12 +306,11 @@ class _Reader:
     def _asks_numpy(self, node: ast.AST, names: Names) -> bool:
         """Return whether a function of the file is called that calls NumPy's."""
         called = self.file.called(node, names) if isinstance(node, ast.Call) else None
-        own = names if called is None else self.file.names_of(called[0])
-        calls = () if called is None else only(ast.Call, own.nodes)
-        full = (own.imported(one.func) or "" for one in calls)
-        return any(
-            one.startswith("numpy.") and one.rpartition(".")[2] not in MAKING for one in full
-        )
+        if called is None:
+            return False
+        own = self.file.names_of(called[0])
+        asked = (own.imported(one.func) for one in only(ast.Call, own.nodes))
+        return any(x.startswith("numpy.") and x.rpartition(".")[2] not in MAKING for x in asked)
 
     def _is_called(self, node: ast.AST, names: Names) -> bool:
         """Return whether functions of the file are called, or all ranks."""

@@ -29,9 +29,8 @@ HEAD = "# advise: kernel\n# advise: x: f8[N]\ndef f(x, g):\n"
 def test_parentheses_of_an_expression_go_and_those_of_calls_stay(line: str, then: str) -> None:
     source = f"{HEAD}    {line}\n"
     (kernel,) = read_kernels("a.py", source)
-    node = next(one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.BinOp))
-    if ast.unparse(node) != "x + 1":
-        node = next(one for one in ast.walk(node) if ast.unparse(one) == "x + 1")
+    sums = (one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.BinOp))
+    node = next(one for one in sums if ast.unparse(one) == "x + 1")
     place = parenthesised(span_of(node, kernel.context.lines), kernel.context)
     made = apply_edits(source, (Edit(place, "one"),))
     assert made == f"{HEAD}    {then}\n"

@@ -25,9 +25,9 @@ y = np.linalg.inv(A) @ b
 y = np.linalg.solve(A, b)
 ```
 
-**When it stays quiet.** Where the prediction gains nothing, as for matrices of a few rows; element
-types that would change; names whose inverse, or sorted elements, serve for anything else; what a
-compiler takes.
+**When it stays quiet.** Where the prediction gains nothing, as for matrices of a few rows; inverses
+where nothing tells how many columns they meet; element types that would change; names whose
+inverse, or sorted elements, serve for anything else; what a compiler takes.
 
 **Fix safety.** Unsafe: each pattern states on what condition results agree, most of them to
 rounding.
