@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import UnionType
 from typing import Any, TypeVar, cast, overload
 
@@ -202,16 +202,58 @@ def tree_of(source: str) -> ast.Module:
     """Return the tree of a file, which nobody may change; empty where it does not parse.
 
     What a statement only says of the type of a name is left out, what a name has under a key
-    that is a word is an attribute of it, and what reads a property of an object calls it.
+    that is a word is an attribute of it, and what reads a property of an object calls it. No loop
+    shows its progress.
     """
     # readers and rules ask for the statements of the same file
     try:
-        tree = ast.parse(source)
+        tree = ast.parse(without_progress(source))
         if _SAYS_TYPE.search(source) or KEYED.search(source) or "@property" in source:
             _Plain(tree).visit(tree)
         return tree
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
+
+
+_PROGRESS = re.compile(r"\b(tqdm\w*|trange|track|progress_?bar|alive_it)\b")
+"""Functions of tqdm, rich, fastprogress, progressbar2 and alive-progress."""
+
+
+@lru_cache(maxsize=4)
+def without_progress(source: str) -> str:
+    """Return a text in which loops go through what a bar of progress is given, in its place.
+
+    All else stands where it stood.
+    """
+    if not _PROGRESS.search(source):
+        return source
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    imports, lines = imports_of(nodes), split_lines(source)
+    through = (one.iter for one in nodes if isinstance(one, ast.For | ast.comprehension))
+    text, starts = list(source), [0, *accumulate(map(len, lines))]
+
+    def blank(start: tuple[int, int], end: tuple[int, int]) -> None:
+        first, last = (starts[line - 1] + column for line, column in (start, end))
+        text[first:last] = [x if x in "\r\n" else " " for x in text[first:last]]
+
+    for call in every(ast.Call, *through):
+        root, *rest = ast.unparse(call.func).split(".")
+        name = ".".join((imports.get(root, ""), *rest)).rpartition(".")[2]
+        if root in imports and call.args and _PROGRESS.fullmatch(name):
+            func, whole = span_of(call.func, lines), span_of(call, lines)
+            counts = name == "trange"
+            blank(func.start, func.end)
+            blank(
+                span_of(call.args[-1 if counts else 0], lines).end,
+                (whole.end_line, whole.end_column - 1),
+            )
+            if counts:
+                stop = starts[func.end_line - 1] + func.end_column
+                text[stop - len("range") : stop] = "range"
+    return "".join(text)
 
 
 _SAYS_TYPE = re.compile(r"^[ \t]*\w+[ \t]*:[^#\n]*=", re.MULTILINE)

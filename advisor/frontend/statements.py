@@ -126,6 +126,8 @@ class Body(Loops):
         scope.restore(before)
         scope.implied = implied
         del scope.lists[found.name]
+        for row in [row for row, of in scope.rows.items() if of == found.name]:
+            del scope.rows[row]
         scope.picked.pop(found.name, None)
         scope.totals.pop(found.name, None)
         for name in scope.locals.keys() - arrays:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import libcst as cst
 from libcst.metadata.position_provider import PositionProvider, PositionProvidingCodegenState
 
-from advisor.source import ParseProblem, Span
+from advisor.source import ParseProblem, Span, without_progress
 from costdb.records import dataclass, fields
 
 # Parse text, and refuse what the parser would not survive before it sees it.
@@ -316,6 +316,8 @@ def tree_of(path: str, source: str) -> Tree:
         As :func:`advisor.frontend.trees.parse` does.
     """
     module = parse(path, source)
+    if (plain := without_progress(source)) != source:
+        module = cst.parse_module(plain)
     # worked out when first asked: of most modules beside a program nobody asks for any
     placing = cache(lambda: _Placing(module))
     return Tree(

@@ -95,7 +95,7 @@ class File:
             for name, parts in self.classes.items()
             for part in parts.values()
             if part in self._tops[name].body
-            if {ast.unparse(one) for one in part.decorator_list} <= {"property"}
+            if _decorators(part) <= {"property"}
         }
         self._loads = Counter(_called(one) for one in nodes if _is_loaded(one))
         self.scopes: list[ast.Module | Function] = [tree, *functions]
@@ -446,17 +446,26 @@ def names_around(source: str, line: int, *, reduces: bool = False) -> Names:
 
 
 _YIELDING = ast.Yield | ast.YieldFrom
+_OF_CLASSES = frozenset({"staticmethod", "classmethod"})
 _CALLED = frozenset({"__init__", "__post_init__", "__call__", "__repr__", "__str__"})
 
 
+def may_be_compiled(node: ast.AST) -> bool:
+    """Return whether something may make another function of one, as it is decorated."""
+    return not _decorators(node) <= {*_OF_CLASSES, "property"}
+
+
 def _is_property(node: Function) -> bool:
-    known = {ast.unparse(one) for one in node.decorator_list}
-    return not known <= {"staticmethod", "classmethod"}
+    return not _decorators(node) <= _OF_CLASSES
+
+
+def _decorators(node: ast.AST) -> set[str]:
+    return {ast.unparse(one) for one in getattr(node, "decorator_list", ())}
 
 
 def is_static(node: Function) -> bool:
     """Return whether a method is given nothing but what its calls give."""
-    return "staticmethod" in map(ast.unparse, node.decorator_list)
+    return "staticmethod" in _decorators(node)
 
 
 def _called(func: ast.AST) -> str:

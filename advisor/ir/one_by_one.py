@@ -1,5 +1,7 @@
 """What loops ask for one at a time that one call, made before, gives for all of them.
 
+And of what calls give several of, but nobody wants all.
+
 A function of NumPy's or SciPy's, or one that a loop's own was given, is called for one number after
 another, and takes an array of all these numbers at once. Arrays grow by one piece, random numbers
 are drawn one by one, and lists are searched from their beginning each time. None of that has a
@@ -24,7 +26,7 @@ from advisor.ir.array_calls import (
 )
 from advisor.ir.changes import Loop, Names, heads_of, is_opaque, path_of
 from advisor.ir.effects import MAKING
-from advisor.ir.functions import File, file_of
+from advisor.ir.functions import File, file_of, may_be_compiled
 from advisor.ir.unchanging import Turning, turning_in
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import ELEMENTWISE
@@ -49,6 +51,12 @@ _SOLVING = {
     "scipy.linalg.lstsq": ("scipy.linalg.pinv", "well-conditioned matrices of ten rows and more"),
 }
 """Functions that solve equations; what does their larger part once, and where that pays."""
+_HALVES = {
+    **{f"{of}.linalg.eig": ((1,), "eigvals") for of in ("numpy", "scipy")},
+    **{f"{of}.linalg.eigh": ((1,), "eigvalsh") for of in ("numpy", "scipy")},
+    **{f"{of}.linalg.svd": ((0, 2), "svd(..., compute_uv=False)") for of in ("numpy", "scipy")},
+}
+"""Functions that give several arrays; those without which another function is quicker."""
 
 
 class Kind(Enum):
@@ -70,6 +78,8 @@ class Kind(Enum):
         Equations are solved: the matrix, what factorises it, and what that pays for.
     GROUPED
         Elements are taken by a mask: which.
+    HALVED
+        Vectors are computed that nobody uses: by what, and what computes the values alone.
     """
 
     PASSED = auto()
@@ -81,6 +91,7 @@ class Kind(Enum):
     GROWN = auto()
     FACTORED = auto()
     GROUPED = auto()
+    HALVED = auto()
 
 
 _Found = tuple[ast.stmt | ast.expr, ast.expr, Kind, tuple[str, ...]]
@@ -111,7 +122,7 @@ def one_by_one(source: str) -> Iterator[OneByOne]:
     """Yield what loops do for one after another, by functions, in the order of the source."""
     file = file_of(source, reduces=True)
     for scope in file.scopes:
-        if not getattr(scope, "decorator_list", None):  # it may be compiled
+        if not may_be_compiled(scope):
             for found in _of_scope(file.names_of(scope), file):
                 yield OneByOne(getattr(scope, "name", ""), *found)
 
@@ -124,6 +135,9 @@ def _of_scope(names: Names, file: File) -> Iterator[_Found]:
                 yield one, one, Kind.PASSED, found
             if ast.unparse(one.func) in ("all", "any", "next"):
                 told.update(walked(one))  # it may end before
+        elif isinstance(one, ast.Assign | ast.Subscript):
+            if halved := _halved(one, names, file):
+                yield one, halved[0], Kind.HALVED, halved[1:]
         elif isinstance(one, _Loop):
             if not isinstance(one, ast.While):
                 for call, texts, each in called(one, names, file, told):
@@ -190,6 +204,34 @@ def _factored(loop: _Loop, names: Names, file: File, told: set[ast.AST]) -> Iter
         yield loop, one, Kind.FACTORED, (ast.unparse(matrix), *by)
 
 
+def _halved(
+    one: ast.Assign | ast.Subscript, names: Names, file: File
+) -> tuple[ast.Call, str, str] | None:
+    """Return a call that computes vectors, too, of which nothing uses any; how, and by what not."""
+    match one:
+        case ast.Assign([ast.Tuple(parts)], ast.Call(func, [matrix, *_]) as call):
+            read = {*names_in(names.node)}
+            read.update(*(x.names for x in only(ast.Global | ast.Nonlocal, names.nodes)))
+            inside = names.node is not file.tree
+            left = {
+                place
+                for place, part in enumerate(parts)
+                if isinstance(part, ast.Name)
+                and part.id not in read
+                and (inside or part.id.startswith("_"))
+            }
+        case ast.Subscript(ast.Call(func, [matrix, *_]) as call, ast.Constant(int(taken))):
+            left = {0, 1, 2} - {taken}
+        case _:
+            return None
+    full = names.imported(func)
+    unneeded, by = _HALVES.get(full, ((), ""))
+    asked = {"left", "right", "compute_uv", "eigvals_only"} & {one.arg for one in call.keywords}
+    if not by or asked or not left.issuperset(unneeded) or has_few(matrix, names, file):
+        return None
+    return call, ast.unparse(func), f"{ast.unparse(func).rpartition('.')[0]}.{by}"
+
+
 # --- random numbers -------------------------------------------------------------------------------
 
 
@@ -245,9 +287,9 @@ def _searches(loop: _Loop, names: Names, file: File) -> Iterator[_Found]:
     for one in walked(loop):
         match one:
             case ast.Call(ast.Attribute(listed, "index"), [sought], []):
-                what, sure = "a dictionary", False
+                what = "a dictionary"
             case ast.Compare(sought, [ast.In() | ast.NotIn()], [listed]):
-                what, sure = "a set", True
+                what = "a set"
             case _:
                 continue
         if changed is None:
@@ -262,8 +304,8 @@ def _searches(loop: _Loop, names: Names, file: File) -> Iterator[_Found]:
         made = [value is not None and _is_list(value) for value in values]
         arrays = [value is not None and _is_many(value, names) for value, names in origins]
         many = bool(arrays) and all(arrays) and not isinstance(sought, ast.Tuple)
-        if (many or (made and all(made))) if sure else not any(map(_is_short, values)):
-            kind = Kind.COMPARED if many and sure else Kind.SOUGHT
+        if (many and what == "a set") or (made and all(made)):
+            kind = Kind.COMPARED if many else Kind.SOUGHT
             yield loop, one, kind, (ast.unparse(sought), what, ast.unparse(listed))
             return
 

@@ -24,7 +24,7 @@ from advisor.ir.changes import (
     whole_of,
 )
 from advisor.ir.effects import ALIKE, MAKING, PURE, THROUGH
-from advisor.ir.functions import File, file_of
+from advisor.ir.functions import File, file_of, may_be_compiled
 from advisor.ir.unchanging import (
     COMPUTING,
     LEAVING,
@@ -41,6 +41,8 @@ from advisor.source import COMPREHENSION, each_of, every, walked
 from costdb.records import dataclass, field, only, replace
 
 _MOST_CALLS = 200
+_SHARE = 0.05
+"""Part of what a function, or a loop in it, computes from which on it is told."""
 _GRIDS = frozenset({"indices", "hanning", "hamming", "blackman", "vander", "tri", "triu_indices"})
 _NUMBERS = frozenset({"bool", "complex", "float", "int", "isinstance", "len", "repr", "str"})
 """Of an array they make something that is none."""
@@ -117,10 +119,13 @@ class _Reader:
         for same in (one for each in computed_again(source).values() for one in each):
             for uses in () if same.repeats else same.values:
                 names = self.file.names_of(self.file.scope_at(uses[0].lineno))
-                # one pass more over elements is worth no word without a price
-                passes = len([*every(COMPUTING, uses[0])])
-                many = passes > 1 or called_in(uses[0]) - {*ELEMENTWISE, *REDUCTIONS}
-                if many and not getattr(names.node, "decorator_list", None):
+                # without a price one pass more over elements is worth no word, nor are few of many
+                passes = _passes(uses[0])
+                around = [x for x in every(Loop, names.node) if uses[0] in walked(x)]
+                others = _passes(around[-1] if around else names.node)
+                many = passes > 1 and passes * (len(uses) - 1) >= _SHARE * others
+                many = many or bool(called_in(uses[0]) - {*ELEMENTWISE, *REDUCTIONS})
+                if many and not may_be_compiled(names.node):
                     for again in self._told(None, names, uses[:1], names.node.body, own=True):
                         yield replace(again, found=uses)
 
@@ -138,8 +143,7 @@ class _Reader:
             found = [one for part in body for one in computed_alike(part, names, lost)]
         called = [one for one in found if self._is_called(one, names)]
         yield from self._told(loop, names, called, body)
-        # what is decorated may be compiled
-        if not getattr(names.node, "decorator_list", None):
+        if not may_be_compiled(names.node):
             others = (one for one in found if one not in called)
             yield from self._told(loop, names, others, body, own=True)
             # no edit moves it, as it may never be computed
@@ -284,11 +288,14 @@ class _Reader:
         most = max((self.order(one, names) for one in body), default=0)
         loops = [{*walked(one)} for one in every(Loop, *body)]
         kept, texts = list[Any](), dict[str, None]()
+        alone = not set[str]().union(*map(called_in, body)) - {*ELEMENTWISE}
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
+            # numbers take long only among numbers
+            asked = own and most == 0 and (alone or bool(called_in(one) - {*ELEMENTWISE}))
             works = order >= most and (
                 self._is_work(one, names)
-                or (own and most == 0 and (loop is not None or self._asks_numpy(one, names)))
+                or (asked and (loop is not None or self._asks_numpy(one, names)))
             )
             # what is kept of each takes as long to read as a sum to make
             works &= is_work(one) or not (own or one in (each or ()))
@@ -412,6 +419,10 @@ class _Reader:
         found = any(map(holds, parts))
         self.file.busy.remove(key)
         return found
+
+
+def _passes(node: ast.AST) -> int:
+    return sum(1 for _ in every(COMPUTING, node))
 
 
 def _stores(node: ast.AST) -> bool:

@@ -279,6 +279,12 @@ def words(one: OneByOne) -> tuple[str, str, str]:
                 "each iteration factorises it again, which takes by far the most of solving",
                 larger,
             )
+        case Kind.HALVED, (called, by):
+            return (
+                f"take the values alone, by `{by.removeprefix('.')}`",
+                f"`{called}` computes vectors, too, which takes longer, and nothing uses them",
+                "matrices of 30 rows and more",
+            )
     (taken,) = one.parts
     return (
         f"take `{taken}` of all groups at once, by one sort or `np.bincount`",

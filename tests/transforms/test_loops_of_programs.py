@@ -12,7 +12,7 @@ from tests.transforms.spmd_running import HEADER, run_side_by_side
 STEP = """\
 def step(u, r):
     un = u.copy()
-    for i in range(1, len(u) - 1):
+    for i in range(1, u.shape[0] - 1):
         un[i] = u[i] + r * (u[i - 1] - 2 * u[i] + u[i + 1])
     return un
 
@@ -78,9 +78,13 @@ def test_what_is_left_alone(change: tuple[str, str]) -> None:
 
 
 def test_what_nobody_calls_is_edited_by_what_its_text_needs() -> None:
-    fix = told(SOURCE.replace("u = step(u, 0.4)", "u = u + 1"))["step"]
+    uncalled = SOURCE.replace("u = step(u, 0.4)", "u = u + 1")
+    fix = told(uncalled)["step"]
     assert fix is not None and fix.applicability is Applicability.UNSAFE
     assert "u, un are each a plain array (1-d)" in fix.legality
+    # lists have a length, and subscripts, too
+    fix = told(uncalled.replace("u.shape[0]", "len(u)"))["step"]
+    assert fix is not None and fix.applicability is Applicability.DISPLAY
 
 
 def test_functions_that_nobody_asked_about_add_no_gaps() -> None:

@@ -32,7 +32,16 @@ from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.ir.spmd.steps import Call, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
-from advisor.observed import FEW_ITEMS, Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
+from advisor.observed import (
+    FEW_ITEMS,
+    SEQUENCE,
+    Layout,
+    Seen,
+    SeenArray,
+    SeenBinding,
+    SeenNumber,
+    Source,
+)
 from advisor.source import KEY, tree_of, walked
 from costdb.expr import Expr, ceil_div, free_symbols, num, to_text
 from costdb.records import only, replace
@@ -291,7 +300,8 @@ def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Se
         if isinstance(value, Array) and (array := _array(name, value.view, run)) is not None:
             arrays[name] = array
     guesses: dict[str, SeenArray | SeenNumber] = {}
-    for text in filter(None, (told, around)):
+    texts = [*filter(None, (told, around))]
+    for text in texts:
         # what the loop binds itself it is not given
         others = (one.what for one in text.bindings if one.name not in assigned_names(node))
         found = (*text.arrays, *text.numbers, *others)
@@ -309,6 +319,10 @@ def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Se
         if isinstance(value, Number):
             numbers[name] = _number(name, value, f"line {span.start_line}", run)
     guessed = [o for o in likely if isinstance(o, SeenArray)]
+    # one of the texts may show that it is no list, or bind it to an array
+    shown = {a.name for text in texts for a in text.arrays if a.name not in text.lists}
+    shown |= {one.name for text in texts for one in text.bindings}
+    lists = tuple((one.name, SEQUENCE) for one in guessed if one.name not in shown)
     overlaps = tuple(_in_one_memory(values, values))
     source: Source = "assumed" if guessed else "text"
     return Seen(
@@ -317,6 +331,7 @@ def _loop(function: str, node: cst.CSTNode, run: Run, around: Seen | None) -> Se
         source,
         (*arrays.values(), *guessed),
         tuple(numbers.values()),
+        others=lists,
         overlaps=overlaps,
         bindings=bindings,
         alone=True,

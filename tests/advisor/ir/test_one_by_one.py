@@ -24,7 +24,7 @@ TOLD |= {
     "for i in range(n):\n    if y.random() < a: n += 1\nreturn n": "`y.random()` of all",
     "for i in range(n):\n    h.append(np.random.choice(y))": "`np.random.choice(y)` of all",
     "return [[np.random.rand(), np.random.choice(y)] for _ in range(n)]": "and `np.random",
-    "return [y.index(i) for i in h]": "`i` up in a dictionary of `y`",
+    "k = y.split()\nreturn [k.index(i) for i in h]": "`i` up in a dictionary of `k`",
     "k = list(y)\nfor i in h:\n    if i not in k: a += i\nreturn a": "`i` up in a set of `k`",
 }
 # functions of arrays, called with one number, point or row at a time
@@ -76,7 +76,19 @@ TOLD |= {
 SPARSE = "import scipy.sparse as sp\nfrom scipy.sparse.linalg import spsolve\nfor i in range(n):\n"
 SPARSE += "    m = {made}\n    y = spsolve(m, y)\nreturn y"
 TOLD[SPARSE.format(made="sp.csr_matrix(a)")] = "by `scipy.sparse.linalg.splu`"
+# vectors that nobody uses
+TOLD |= {
+    "k, _ = np.linalg.eig(y)\nreturn k": "values alone, by `np.linalg.eigvals`",
+    "k, v = np.linalg.eigh(y)\nreturn k.max()": "values alone, by `np.linalg.eigvalsh`",
+    "return max(np.linalg.eigh(y)[0])": "values alone, by `np.linalg.eigvalsh`",
+    "u, k, v = np.linalg.svd(y, full_matrices=False)\nreturn k": "svd(..., compute_uv=False)`",
+}
 QUIET = [
+    "k, v = np.linalg.eigh(y)\nreturn k, lambda: v",
+    "global v\nk, v = np.linalg.eigh(y)\nreturn k",
+    "k, v = np.linalg.eigh(np.zeros((3, 3)))\nreturn k",
+    "u, k, _ = np.linalg.svd(y)\nreturn u, k",
+    "return np.linalg.eigh(y)[1]",
     SPARSE.format(made="sp.random(n, n)"),
     SPARSE.format(made="sp.load_npz(a)"),
     SOLVED.format(matrix="a - i * h", more=""),
@@ -135,9 +147,10 @@ QUIET = [
     DRAWN.replace("h += 1", "break"),
     # what is searched may be no list, changes, or is short; what is sought stays the same
     "for i in h:\n    if i in y:\n        a += i\nreturn a",
-    "for i in h:\n    y.append(i)\n    a += y.index(i)\nreturn a",
+    "return [y.index(i) for i in h]",
+    "y = list(y)\nfor i in h:\n    y.append(i)\n    a += y.index(i)\nreturn a",
     "y = ['a', 'b']\nreturn [y.index(i) for i in h]",
-    "for i in h:\n    a += y.index(n)\nreturn a",
+    "y = list(y)\nfor i in h:\n    a += y.index(n)\nreturn a",
     # one waits for the one before; each may end it; it is called for what it does
     "x = a\nfor i in range(n):\n    x = x - f(x + i * h)\nreturn x",
     "for i in range(n):\n    if f(a + i * h) < 0:\n        return i\nreturn n",
