@@ -337,6 +337,10 @@ _CHECKS = 8
 """So many calls from Python look at what NumPy's linear algebra is given, and make its results."""
 
 
+_A_SUM = 24
+"""What it takes `einsum` to begin each of its sums, in operations on one element."""
+
+
 def contracted(value: Called, shapes: Sequence[Shape]) -> list[Process]:
     """Return the work of ``einsum``: a loop nest over all indices, or pairs of operands in turn.
 
@@ -377,6 +381,7 @@ def contracted(value: Called, shapes: Sequence[Shape]) -> list[Process]:
             call = partial(ArrayCall, ArrayOperation.BINARY)
             # of up to three operands it has loops of their own
             elements = over(axes) * {2: 3, 3: 6}.get(len(some), 10 * len(some))
+            elements += over(kept) * num(_A_SUM if kept < axes else 0)
         work = call(value.dtype, elements, None, (), fresh=False)
         made.append(Leaf(Statement((), elements, STATEMENTS, (work,))))
         if optimized == "True":

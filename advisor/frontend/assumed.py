@@ -162,10 +162,12 @@ def _goes_over(node: ast.AST) -> bool:
 
 
 def _multiplies(node: ast.AST) -> bool:
-    """Return whether an expression sums products, or is a product of three matrices."""
+    """Return whether an expression sums products, is a high power, or a product of matrices."""
     match node:
         case ast.Call(func=ast.Attribute(attr="sum", value=one), args=args):
-            return any(isinstance(x.op, ast.Mult) for x in only(ast.BinOp, (one, *args)))
+            return any(isinstance(x.op, ast.Mult | ast.Pow) for x in only(ast.BinOp, (one, *args)))
+        case ast.BinOp(op=ast.Pow(), right=ast.Constant(int() | float() as power)):
+            return power > 2
     first = _first_factor(node)
     return first is not None and _first_factor(first) is not None
 
@@ -439,10 +441,15 @@ class _Uses(Calls):
 
     def defaulted(self, name: str, value: ast.expr) -> None:
         """Let a parameter be what its default is."""
-        if isinstance(value, ast.Constant) and type(value.value) in (int, float):
-            self.rules.same(self.given[name], self.number(whole=type(value.value) is int))
-        else:
-            self.given[name].other = True
+        match value:
+            case ast.Constant(number) | ast.UnaryOp(ast.USub(), ast.Constant(number)) if type(
+                number
+            ) in (int, float):
+                self.rules.same(self.given[name], self.number(whole=type(number) is int))
+            case ast.Name() | ast.Attribute() | ast.BinOp():
+                pass  # what it is its uses tell
+            case _:
+                self.given[name].other = True
 
     def read(self, body: Sequence[ast.stmt]) -> None:
         """Read the statements of a function."""

@@ -178,7 +178,8 @@ def mask_of_each(loop: ast.For) -> ast.expr | None:
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load):
             index = each_of(one.slice)
             masks = (made.get(x.id, x) if isinstance(x, ast.Name) else x for x in index)
-            if any(turning & {*names_in(x)} for x in every(ast.Compare, *masks)):
+            plain = (x for x in masks if not any(every(COMPREHENSION, x)))
+            if any(turning & {*names_in(x)} for x in every(ast.Compare, *plain)):
                 return one
     return None
 

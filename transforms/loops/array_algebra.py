@@ -460,6 +460,28 @@ def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
 
 
 @_pattern(
+    "sum the products of rows by `einsum`",
+    "it keeps no array of all terms, and a sum along a short axis is a loop for each row",
+    _ROUNDING,
+)
+def _by_rows(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Reduction(terms, int(axis), "add", dtype, fused=False):
+            types = [type_of(side, kernel) for side in squared_or_multiplied(terms)]
+            shapes = [one.extents for one in types]
+            # in float32 the order of many terms is felt: a sum takes them in pairs
+            if {one.dtype for one in types} != {dtype} or dtype not in ("float64", "complex128"):
+                return
+            if shapes[0] == shapes[1] and 2 <= len(shapes[0]) == axis + 1 <= len(_LETTERS):
+                rows = _LETTERS[: axis + 1]
+                stated = ("subscripts", f"{rows},{rows}->{rows[:-1]}"), ("optimize", "False")
+                yield Called("einsum", squared_or_multiplied(terms), shapes[0][:-1], dtype, stated)
+
+
+_LETTERS = "ijkl"
+
+
+@_pattern(
     "multiply the vectors by the matrix, without their outer product",
     "the outer product is a matrix that is made to be summed",
     _TERMS,

@@ -110,6 +110,11 @@ class _OwnWords(Words):
                 return f"{self.text(operand, TIGHT)}[{':, None' if axis else 'None, :'}]"
             case Called("partition", (vector,), stated=((_, kth), _)):
                 return f"{self.module}.partition({self.text(vector)}, {self._filled(kth)})"
+            case Called("einsum", operands, stated=((_, subscripts), (_, "False"))):
+                if operands[0] == operands[1] and not isinstance(operands[0], Read):
+                    raise NoWords  # it would be computed twice
+                given = ", ".join(map(self.text, operands))
+                return f'{self.module}.einsum("{subscripts}", {given})'
             case Called("einsum", stated=(subscripts, (option, _))):
                 plain = self.known.get(replace(value, stated=(subscripts, (option, "False"))))
                 if plain is None or option in plain:

@@ -1340,3 +1340,18 @@ def test_what_comes_by_pickles_is_like_what_is_sent(call: str, is_array: bool) -
     (seen,) = assumed(dedent(source))
     held = [one.what for one in seen.bindings if one.name == "came"]
     assert any(isinstance(one, SeenArray) for one in held) is is_array
+
+
+@pytest.mark.parametrize("default", ["WIDE", "-1", "2 * WIDE", "2.0", "None", "'a'"])
+def test_a_default_tells_whether_a_parameter_is_a_number(default: str) -> None:
+    source = dedent(f"""
+        import numpy as np
+
+        WIDE = 3.0
+
+        def energy(x, width={default}):
+            x = x - np.rint(x / width) * width
+            return np.sum(x**2, axis=1)
+        """)
+    numbers = {number.name for one in assumed(source) for number in one.numbers}
+    assert ("width" in numbers) == (default not in ("None", "'a'"))

@@ -98,6 +98,7 @@ QUIET = [
     "a = np.eye(4)\n" + SOLVED.format(matrix="a", more=""),
     "return [np.linalg.solve(i, y) for i in a]",
     MASKED.format(test="y == 3", more=""),
+    MASKED.format(test="[i for i in range(n) if y[i] == k][0]", more=""),
     MASKED.format(test="y == k", more="    a[k] = h[k]\n"),
     MASKED.format(test="y == k", more="    y = y - h[k]\n"),
     # of what an earlier iteration left, other data each time, or what is no number
