@@ -47,6 +47,7 @@ ASKED = {
     "tree": _words("query"),
     "curve": frozenset({""}),
     "field": frozenset({""}),
+    "joint": _words("pdf logpdf cdf"),
     "distribution": _words("pmf logpmf pdf logpdf cdf logcdf sf logsf ppf isf"),
 }
 """What objects of SciPy only compute as they are asked, by their kind: methods, or a call."""
@@ -57,6 +58,7 @@ _MADE = (
     ("curve", "interpolate.UnivariateSpline interpolate.InterpolatedUnivariateSpline"),
     ("field", "interpolate.RegularGridInterpolator interpolate.LinearNDInterpolator"),
     ("field", "interpolate.NearestNDInterpolator interpolate.CloughTocher2DInterpolator"),
+    ("joint", "stats.multivariate_normal stats.multivariate_t"),
     ("distribution", "stats.norm stats.t stats.chi2 stats.f stats.gamma stats.beta stats.expon"),
     ("distribution", "stats.lognorm stats.uniform stats.poisson stats.binom stats.nbinom"),
     ("distribution", "stats.geom stats.laplace stats.logistic stats.cauchy stats.weibull_min"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
 from advisor.ir.array_calls import (
@@ -57,6 +57,9 @@ _HALVES = {
     **{f"{of}.linalg.svd": ((0, 2), "svd(..., compute_uv=False)") for of in ("numpy", "scipy")},
 }
 """Functions that give several arrays; those without which another function is quicker."""
+_EIG = ("numpy.linalg.eig", "scipy.linalg.eig")
+_MOST_NAMES = 8
+"""Names in turn that are followed to what a matrix is made of."""
 
 
 class Kind(Enum):
@@ -80,6 +83,8 @@ class Kind(Enum):
         Elements are taken by a mask: which.
     HALVED
         Vectors are computed that nobody uses: by what, and what computes the values alone.
+    SYMMETRIC
+        The eigenvalues of a symmetric matrix are computed as those of any: which, and by what not.
     """
 
     PASSED = auto()
@@ -92,6 +97,7 @@ class Kind(Enum):
     FACTORED = auto()
     GROUPED = auto()
     HALVED = auto()
+    SYMMETRIC = auto()
 
 
 _Found = tuple[ast.stmt | ast.expr, ast.expr, Kind, tuple[str, ...]]
@@ -135,8 +141,13 @@ def _of_scope(names: Names, file: File) -> Iterator[_Found]:
                 yield one, one, Kind.PASSED, found
             if ast.unparse(one.func) in ("all", "any", "next"):
                 told.update(walked(one))  # it may end before
+            symmetric = names.imported(one.func) in _EIG and _is_symmetric(one.args, names, file)
+            if symmetric and one not in told and not has_few(one.args[0], names, file):
+                by = f"{ast.unparse(one.func)}h"
+                yield one, one, Kind.SYMMETRIC, (ast.unparse(one.args[0]), by)
         elif isinstance(one, ast.Assign | ast.Subscript):
             if halved := _halved(one, names, file):
+                told.add(halved[0])
                 yield one, halved[0], Kind.HALVED, halved[1:]
         elif isinstance(one, _Loop):
             if not isinstance(one, ast.While):
@@ -230,7 +241,33 @@ def _halved(
     asked = {"left", "right", "compute_uv", "eigvals_only"} & {one.arg for one in call.keywords}
     if not by or asked or not left.issuperset(unneeded) or has_few(matrix, names, file):
         return None
+    if full in _EIG and _is_symmetric([matrix], names, file):
+        by += "h"
     return call, ast.unparse(func), f"{ast.unparse(func).rpartition('.')[0]}.{by}"
+
+
+def _is_symmetric(
+    nodes: Sequence[ast.AST | None], names: Names, file: File, left: int = _MOST_NAMES
+) -> bool:
+    """Return whether a matrix is seen to be a covariance, or a product with its transpose."""
+    match nodes:
+        case [ast.Name() | ast.Attribute() as name] if left:
+            made = file.origins(name, names)
+            each = (([one], file.names_of(scope)) for one, scope in made)
+            return bool(made) and all(_is_symmetric(*one, file, left - 1) for one in each)
+        case [ast.Call(func)] if names.imported(func) in ("numpy.cov", "numpy.corrcoef"):
+            return True
+        case [ast.BinOp(one, ast.Mult() | ast.Div() as op, other)]:
+            sides = [one, other] if isinstance(op, ast.Mult) else [one]
+            return any(_is_symmetric([side], names, file, left) for side in sides)
+        case [
+            ast.BinOp(one, ast.MatMult(), other)
+            | ast.Call(ast.Attribute(_, "dot" | "matmul"), [one, other])
+            | ast.Call(ast.Attribute(one, "dot"), [other])
+        ]:
+            shown = ast.unparse(one), ast.unparse(other)
+            return shown[0] == f"{shown[1]}.T" or shown[1] == f"{shown[0]}.T"
+    return False
 
 
 # --- random numbers -------------------------------------------------------------------------------

@@ -279,6 +279,12 @@ def words(one: OneByOne) -> tuple[str, str, str]:
                 "each iteration factorises it again, which takes by far the most of solving",
                 larger,
             )
+        case Kind.SYMMETRIC, (matrix, by):
+            return (
+                f"take `{by}`: `{matrix}` is symmetric",
+                "it takes half of the time or less, and gives real values in ascending order",
+                "real matrices of ten rows and more",
+            )
         case Kind.HALVED, (called, by):
             return (
                 f"take the values alone, by `{by.removeprefix('.')}`",

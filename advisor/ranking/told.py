@@ -26,7 +26,7 @@ _BY_ELEMENT, _ALGEBRA, _LISTS = "ADV401", "ADV505", "ADV508"
 TELLING = {
     **dict.fromkeys(Kind, _BY_ELEMENT),
     **{Kind.SOUGHT: AGAIN, Kind.COMPARED: AGAIN, Kind.GROWN: GROWN, Kind.FACTORED: _ALGEBRA},
-    Kind.HALVED: _ALGEBRA,
+    **dict.fromkeys((Kind.HALVED, Kind.SYMMETRIC), _ALGEBRA),
 }
 """The rules that tell also of what has no kernel, and so no price."""
 RAISING = frozenset({_BY_ELEMENT, "ADV504", _ALGEBRA, _LISTS})

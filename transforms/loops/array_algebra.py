@@ -4,9 +4,10 @@
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
 would do; products of which a row, a column or the diagonal is used; of integers, which BLAS does
 not multiply; sums of outer products, and in them; sums of products that an array of their own
-holds; `einsum` of several arrays by one loop nest; squared distances of all pairs by their
-differences; sorting for a few elements; equations with one matrix that a loop solves again and
-again; Python's `sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
+holds, and along rows; `einsum` of several arrays by one loop nest; squared distances of all pairs
+by their differences; sorting for a few elements; equations with one matrix that a loop solves again
+and again; vectors of `eig` or `svd` that nobody uses, and `eig` of what is seen to be symmetric;
+Python's `sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads

@@ -83,7 +83,20 @@ TOLD |= {
     "return max(np.linalg.eigh(y)[0])": "values alone, by `np.linalg.eigvalsh`",
     "u, k, v = np.linalg.svd(y, full_matrices=False)\nreturn k": "svd(..., compute_uv=False)`",
 }
+# matrices that are seen to be symmetric
+EIG = "{made}\nk, v = np.linalg.eig(m)\nreturn k, v"
+TOLD |= {
+    EIG.format(made="m = h.T @ h / n"): "take `np.linalg.eigh`: `m` is symmetric",
+    EIG.format(made="m = np.cov(h, rowvar=False)"): "take `np.linalg.eigh`: `m` is symmetric",
+    EIG.format(made="m = 2 * h.dot(h.T)"): "take `np.linalg.eigh`: `m` is symmetric",
+    EIG.format(made="m = np.cov(h)").replace("return k, v", "return k"): "`np.linalg.eigvalsh`",
+}
 QUIET = [
+    EIG.format(made="m = 2 / np.cov(h)"),
+    EIG.format(made="m = h.T @ a"),
+    EIG.format(made="m = np.cov(h)\nif n: m = a"),
+    EIG.format(made="m = h + np.cov(h)"),
+    EIG.format(made="m = y"),
     "k, v = np.linalg.eigh(y)\nreturn k, lambda: v",
     "global v\nk, v = np.linalg.eigh(y)\nreturn k",
     "k, v = np.linalg.eigh(np.zeros((3, 3)))\nreturn k",
