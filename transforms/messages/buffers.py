@@ -208,7 +208,9 @@ class Writer:
         np, op, call = self.numpy, self.op, self.call
         shapes, sizes, flat = (self.name(n) for n in ("shapes", "sizes", "joined"))
         upper = f"{op.value.capitalize()}{'v' * (op is not Op.BCAST)}"
-        dtype, mine = f"dtype={self.dtype!r}", f"{np}.ascontiguousarray({own})"
+        # who has a part has its type, whatever others were seen to have
+        known = f"{own}.dtype" if op in (Op.GATHER, Op.ALLGATHER) else repr(self.dtype)
+        dtype, mine = f"dtype={known}", f"{np}.ascontiguousarray({own})"
         packed = f"({np}.concatenate([one.ravel() for one in {own}]), [one.size for one in {own}])"
         of_each = f"[one.shape for one in {own}]"
         memory = [

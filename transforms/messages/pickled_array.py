@@ -30,7 +30,7 @@ Where ranks have arrays of other shapes, or only the root knows the shape, shape
 ```python
 shapes = comm.allgather(mine.shape)
 sizes = [int(np.prod(one)) for one in shapes]
-joined = np.empty(sum(sizes), dtype='float64')
+joined = np.empty(sum(sizes), dtype=mine.dtype)
 comm.Allgatherv(np.ascontiguousarray(mine), (joined, sizes))
 ```
 
