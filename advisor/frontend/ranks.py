@@ -285,6 +285,8 @@ class Rules:
             if not any(all(n in (None, m) for n, m in zip(f, least, strict=True)) for f in able):
                 for one, n in zip(parts, able[0], strict=True):
                     one.within(n or 0)
+            for one, ranks in zip(parts, zip(*able, strict=True), strict=True):
+                one.chosen |= one.least < max(n or 0 for n in ranks)
 
         self.all.append(Rule(tuple(parts), narrow, choose if len(parts) > 1 else None))
 

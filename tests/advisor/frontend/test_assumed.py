@@ -1355,3 +1355,32 @@ def test_a_default_tells_whether_a_parameter_is_a_number(default: str) -> None:
         """)
     numbers = {number.name for one in assumed(source) for number in one.numbers}
     assert ("width" in numbers) == (default not in ("None", "'a'"))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_no_edit_is_for_vectors_alone_where_matrices_may_be_meant(known: bool) -> None:
+    source = dedent("""
+        import numpy as np
+
+        def rotate(A, T):
+            {head}
+            return np.linalg.inv(T).dot(A)
+
+        def turn(A, T):
+            return A.dot(np.linalg.inv(T.T))
+        """)
+    source = source.replace("{head}", "n, m = A.shape" if known else "pass")
+    found = check_source("a.py", source, Options("node2026", {}, ("ADV505",), (), 1.0)).findings
+    applied = [
+        edit
+        for one in found
+        if one.fix is not None and one.fix.applicability is not Applicability.DISPLAY
+        for edit in one.fix.edits
+    ]
+    before, after = dict[str, Any](), dict[str, Any]()
+    exec(source, before)
+    exec(apply_edits(source, applied), after)
+    # of a vector `turn` would be solve(T, A), which of square matrices is something else
+    made = np.random.default_rng(3).random((2, 4, 4))
+    for name in ("rotate", "turn"):
+        np.testing.assert_allclose(after[name](*made), before[name](*made))
