@@ -223,6 +223,10 @@ class ArrayOperation(StrEnum):
     COMPILED = "compiled"
 
 
+IN_BLAS = frozenset({"float32", "float64", "complex64", "complex128"})
+"""Element types of matrices that BLAS multiplies; NumPy multiplies others by loops of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """Memory that one call of an array library reads or writes.

@@ -8,7 +8,7 @@ from functools import partial
 from advisor.analysis import calls, operations
 from advisor.analysis.halos import Halos
 from advisor.analysis.messages import fetch, fetched
-from advisor.analysis.operations import IN_BLAS, PRODUCTS, STATEMENTS, in_turn
+from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.owners import (
     Operand,
     Pairs,
@@ -72,6 +72,7 @@ from advisor.numpy_table import IN_PYTHON, broadcast, itemsize_of, strong
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, field, replace
 from costdb.work import (
+    IN_BLAS,
     Access,
     ArrayCall,
     ArrayOperation,
@@ -395,8 +396,6 @@ class Arrays:
             fresh=True,
             length=depth,
         )
-        if found.dtype not in IN_BLAS:
-            call = in_turn(found.dtype, elements * depth)
         made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
         return made, _fresh(found, inner)
 

@@ -155,16 +155,6 @@ def products(made: list[Process]) -> tuple[list[Process], Statement]:
     raise NotPriced("a product of something that is not computed element by element")
 
 
-IN_BLAS = frozenset({"float32", "float64", "complex64", "complex128"})
-_IN_TURN = 8
-"""Operations of a loop over an array for a product that is added to the one before, measured."""
-
-
-def in_turn(dtype: str, terms: Expr) -> ArrayCall:
-    """Return the sums of so many products in loops of NumPy's own."""
-    return ArrayCall(ArrayOperation.BINARY, dtype, terms * _IN_TURN, None, (), fresh=False)
-
-
 def reduction(
     value: Reduction,
     source: Operand,
@@ -192,9 +182,7 @@ def reduction(
         axis_from_last=None if axis is None or factors else len(counts) - 1 - axis,
         length=elements if axis is None else counts[axis],
     )
-    if factors and dtype not in IN_BLAS:
-        call = in_turn(dtype, elements)
-    elif not factors and value.operation in _SUMMED:
+    if not factors and value.operation in _SUMMED:
         call = replace(call, dtype=strong(found.dtype))
         casts = cast(call, call.operands[0], dtype)
     if casts and casts[0].result:

@@ -31,7 +31,7 @@ from costdb.expr.functions import CHANCE, Max, Min
 from costdb.expr.nodes import Num, add, multiply
 from costdb.machines import RESIDUAL
 from costdb.records import dataclass
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+from costdb.work import IN_BLAS, ArrayCall, ArrayOperation, Region, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +343,14 @@ def residual_key(places: Collection[tuple[str, ...]]) -> str:
     return RESIDUALS[(APART_ELEMENT,) in places]
 
 
+WITHOUT_BLAS = "matmul_without_blas"
+_MULTIPLYING = frozenset({ArrayOperation.MATMUL, ArrayOperation.MATVEC})
+
+
 def rate_key(call: ArrayCall) -> str:
     """Return the name of a call's class in a profile: along the last axis, or across."""
+    if call.operation in _MULTIPLYING and call.dtype not in IN_BLAS:
+        return WITHOUT_BLAS
     across = call.axis_from_last not in (None, 0)
     return f"{call.operation}_across" if across else str(call.operation)
 
@@ -364,7 +370,10 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     yield Amount((RUN,), _runs(call))
     shapes = [(visit, shape_of(visit.region, memory.line_bytes)) for visit in distinct(call)]
     walks = {visit: walk for visit, _ in shapes if (walk := _walked_across(call, visit))}
-    apart = any(shape.apart_bytes is not None or visit in walks for visit, shape in shapes)
+    # products without BLAS take one element at a time, wherever the next one lies
+    apart = rate_key(call) != WITHOUT_BLAS and any(
+        shape.apart_bytes is not None or visit in walks for visit, shape in shapes
+    )
     buffered = ZERO if apart else _buffered(call)
     work = call.elements * _work_each(call)
     yield Amount((APART_ELEMENT if apart else ELEMENT,), work * (1 - buffered))

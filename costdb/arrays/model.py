@@ -15,6 +15,7 @@ from costdb.arrays.amounts import (
     LINES,
     RESIDUALS,
     ROWS_ELEMENT,
+    WITHOUT_BLAS,
     Amount,
     Hierarchy,
     amounts,
@@ -53,6 +54,7 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "divide_by_one": ("divide",),
     "remainder": ("transcendental", "divide"),
     "matvec": ("reduce",),
+    WITHOUT_BLAS: ("binary",),
     "add_at": ("add_at_cast",),
     "add_at_cast": ("add_at",),
     "roll": ("copy",),
@@ -69,6 +71,8 @@ _BY_WIDTH = frozenset(
     {"binary", "unary", "copy", "cast", "compare", "where", "fill", "roll", "pad"}
 )
 """Classes that vector units compute as fast as bytes come: there a type's width tells more."""
+_FOR_A_PRODUCT = 8
+"""Elements of an operation that a product without BLAS takes as long as, where nobody timed it."""
 _NAME = re.compile(r"([a-z]+?)(\d+)?$")
 
 
@@ -238,6 +242,11 @@ def _price_of(call: ArrayCall, machine: Machine, together: Expr | None) -> Price
         alone = f"{SECTION}.{key}.{call.dtype}.as.{'.'.join(rates.place)}"
     pricing = _Pricing(machine, rates, alone, together)
     parts = list(amounts(call, memory))
+    if key == WITHOUT_BLAS != rates.place[0]:
+        parts = [
+            replace(one, amount=one.amount * _FOR_A_PRODUCT) if one.place == (ELEMENT,) else one
+            for one in parts
+        ]
     taken = [one.amount * pricing.coefficient(one) for one in parts]
     kinds = dict.fromkeys((residual_key([one.place for one in parts]), *RESIDUALS))
     stated = (pricing.stated((kind,)) for kind in kinds)

@@ -35,7 +35,7 @@ from costdb.calibration.section import (
 from costdb.expr import num
 from costdb.machines import Json, measured
 from costdb.pricing import ALONE
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+from costdb.work import IN_BLAS, ArrayCall, ArrayOperation, Region, Visit
 
 Array: TypeAlias = NDArray[Any]
 Memory: TypeAlias = Callable[[str, int], Array]
@@ -67,6 +67,8 @@ _PRODUCTS = (
     (1000, 8, 1000), (300, 4, 4), (200, 30, 600),
 )  # fmt: skip
 """Rows, columns and depth."""
+_FEW_PRODUCTS = 200_000_000
+"""Without BLAS more of them take a third of a second each time."""
 _TABLES = (
     (1, 100), (300, 1000), (5000, 3000), (40_000, 500), (60_000, 40_000), (100_000, 200_000),
     (400_000, 400_000), (200_000, 1_000_000), (400_000, 2_000_000), (100_000, 4_000_000),
@@ -98,12 +100,12 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "take": ("float64",),
     "add_at": ("int64", "float64"),
     "add_at_cast": ("float64",),
-    "matmul": ("float64", "float32"),
+    "matmul": ("float64", "int64", "float32", "int32"),
     "matvec": ("float64",),
     "fft": ("complex128",),
     "sort": ("int64", "float64"),
 }
-_FIRST_IDEA = frozenset({"binary", "divide"})
+_FIRST_IDEA = frozenset({"binary", "divide", "matmul"})
 """Classes of which a first idea has two element types; of others it has one."""
 FUNCTIONS = "arctan2", "hypot"
 MASKS = "pattern", "drawn"
@@ -135,15 +137,17 @@ def array_points(effort: Effort) -> list[Point]:
         for dtype in first:
             name = f"{operation} {dtype}"
             given = {"operation": operation, "dtype": dtype}
-            made += [Point(name, given | shape) for shape in list(_shapes(operation))[::every]]
+            shapes = list(_shapes(operation, dtype))[::every]
+            made += [Point(name, given | shape) for shape in shapes]
     return made
 
 
-def _shapes(operation: str) -> Iterator[dict[str, Feature]]:
+def _shapes(operation: str, dtype: str) -> Iterator[dict[str, Feature]]:
     """Yield on which memory an operation is timed, so that neighbours differ in size only."""
     if operation == "matmul":
         for rows, columns, depth in _PRODUCTS:
-            yield {"rows": rows, "columns": columns, "depth": depth}
+            if dtype in IN_BLAS or rows * columns * depth <= _FEW_PRODUCTS:
+                yield {"rows": rows, "columns": columns, "depth": depth}
     elif operation == "matvec":
         for rows, columns in _BLOCKS:
             yield {"rows": rows, "columns": columns}

@@ -293,6 +293,32 @@ def test_what_was_not_measured_is_estimated_from_what_was_or_missing() -> None:
     assert "arrays.rates.binary.int64" in missing.what
 
 
+@pytest.mark.parametrize("operation", [ArrayOperation.MATMUL, ArrayOperation.MATVEC])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_products_of_integers_have_a_class_or_are_estimated(
+    operation: ArrayOperation, dtype: str
+) -> None:
+    depth = 40
+    elements, length = num(900 if operation == "matmul" else 900 * depth), num(depth)
+    call = ArrayCall(operation, dtype, elements, Visit(dense(900)), (), length=length)
+
+    def priced(**more: object) -> tuple[float, set[Provenance]]:
+        stated = document(matmul={"element_us": 2e-5}, matvec={"element_us": 2e-5}, binary=BINARY)
+        arrays = stated["arrays"]
+        assert isinstance(arrays, dict)
+        arrays["rates"] |= more
+        price = price_work(Statement((), num(0), calls=(call,)), machine_of(stated, "made-up.json"))
+        assert isinstance(price, Priced)
+        how = {one.provenance for one in price.coefficients.values()}
+        return 1e6 * evaluate_price(price, {}).mid, how
+
+    without, how = priced()
+    assert how >= {Provenance.ESTIMATED} and without > 900 * depth * 8 * 0.01
+    timed, how = priced(matmul_without_blas={"int64": quantities({"element_us": 0.002})})
+    assert timed == pytest.approx(900 * depth * 0.002)
+    assert how == {Provenance.MEASURED if dtype == "int64" else Provenance.ESTIMATED}
+
+
 def test_compiled_loops_are_missing_where_they_were_not_measured() -> None:
     loop = Statement((Access(dense(32)),), num(5))
     assert isinstance(price_work(loop, machine(binary=BINARY)), Missing)
@@ -359,6 +385,15 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
         assert value_at(found, place) == pytest.approx(value, rel=1e-3), place
     _, (quality,) = fit_classes(made_up_timings(TRUTH), CACHES)
     assert quality.median_error < 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_products_of_integers_are_timed_and_fitted_by_themselves(dtype: str) -> None:
+    truth = {("call_us",): 0.9, ("run_us",): 0.003, ("element_us",): 0.0006}
+    rates, _ = fit_classes(made_up_timings(truth, f"matmul {dtype}"), CACHES)
+    found = rates["matmul_without_blas"]
+    for place, value in truth.items():
+        assert value_at(found, (dtype, *place)) == pytest.approx(value, rel=1e-2), place
 
 
 def test_what_comes_from_farther_never_costs_less_whatever_was_measured() -> None:
