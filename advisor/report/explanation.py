@@ -25,6 +25,7 @@ from advisor.report.style import (
     ratio,
     shortened,
     table,
+    wrapped,
 )
 from costdb.evaluate import Priced
 from costdb.expr import Expr, free_symbols, sym, to_text
@@ -82,20 +83,6 @@ def share(formulas: Sequence[Expr]) -> tuple[tuple[Expr, ...], list[Definition]]
     taken = bound.union(*map(free_symbols, formulas))
     names = (name for number in numbers(1) if (name := f"q{number}") not in taken)
     return tuple(map(shortened, formulas)), definitions
-
-
-def wrapped(name: str, formula: Expr, width: int, indent: int) -> list[str]:
-    """Return lines ``name = formula``, broken at blanks, the later ones indented further."""
-    import textwrap
-
-    return textwrap.wrap(
-        f"{name} = {to_text(formula)}",
-        width,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 4),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 MOST_LINES = 60
@@ -253,11 +240,16 @@ def _formulas_of(judged: Judged, style: Style) -> Iterator[str]:
     for head, named in zip(heads, sides, strict=True):
         yield f"    {style.paint(head, 'cyan')}"
         for name, _ in named:
-            yield from wrapped(name, next(formulas), style.width, 6)
+            yield from equation(name, next(formulas), style)
     if definitions:
         yield f"    {style.paint('where', 'cyan')}"
     for name, formula in definitions:
-        yield from wrapped(name, formula, style.width, 6)
+        yield from equation(name, formula, style)
+
+
+def equation(name: str, formula: Expr, style: Style) -> list[str]:
+    """Return lines ``name = formula``, broken at blanks, the later ones indented further."""
+    return wrapped(f"{name} = {to_text(formula)}", style, " " * 6, " " * 10)
 
 
 def _named(judged: Judged, written: bool) -> list[tuple[str, Expr]]:

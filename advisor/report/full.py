@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from os.path import commonpath
 from shlex import quote
@@ -35,6 +35,7 @@ from advisor.report.style import (
     wrapped,
 )
 from advisor.source import Span, file_and_cell, split_lines
+from costdb.records import grouped
 
 # One line for each finding, for those who jump from line to line; the last ones are coverage.
 
@@ -278,9 +279,7 @@ SCHEMA_VERSION = 1
 
 def render_statistics(report: Report, *, as_json: bool) -> str:
     """Return one line, or one JSON object, for each rule that fired; the most frequent first."""
-    by_code: dict[str, list[Finding]] = defaultdict(list)
-    for finding in report.findings:
-        by_code[finding.code].append(finding)
+    by_code = grouped((finding.code, finding) for finding in report.findings)
     ordered = sorted(by_code.items(), key=lambda item: (-len(item[1]), item[0]))
     rows = [_row(code, findings) for code, findings in ordered]
     if as_json:

@@ -362,7 +362,11 @@ def fix_mark(finding: Finding) -> str:
 
 def interval(prediction: Prediction) -> str:
     """Return the ends of the speed-up; without an upper one, that there is none."""
-    low, high = prediction.low, prediction.high
+    return reach(prediction.low, prediction.high)
+
+
+def reach(low: float, high: float) -> str:
+    """Return the ends of a speed-up."""
     return f"{ratio(low)} to {ratio(high)}" if math.isfinite(high) else f"{ratio(low)} or more"
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
-from advisor.report.model import Curve
+from advisor.report.model import Curve, reach
 from advisor.report.style import duration, one_line, ratio
 from costdb.records import dataclass
 
@@ -28,8 +28,7 @@ class Plot:
 
     Attributes
     ----------
-    title, description : str
-        What a reader who does not see it is told.
+    title : str
     drawing : str
         The SVG element.
     heads, rows : sequences
@@ -39,7 +38,6 @@ class Plot:
     """
 
     title: str
-    description: str
     drawing: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -194,7 +192,9 @@ def curve(of: Curve, machine: str) -> Plot:
     told = ""
     for (x, _, mid, _), now in zip(places, of.points, strict=True):
         if now[0] == of.here:
-            told = f" At {of.variable} = {of.here:g} it is {ratio(now[2])}, {_interval(now)}."
+            told = (
+                f" At {of.variable} = {of.here:g} it is {ratio(now[2])}, {reach(now[1], now[3])}."
+            )
             parts.append(dot(x, mid, "here", told))
     turns = ", ".join(f"{flip:g}" for flip in of.flips)
     description = (
@@ -203,15 +203,10 @@ def curve(of: Curve, machine: str) -> Plot:
     )
     title = f"Speed-up over {of.variable} on {machine}"
     axes = _axes(across, up, (of.variable, "speed-up"), (_whole, "{:g}x".format))
-    rows = [[f"{x:g}", ratio(mid), _interval((x, lo, mid, hi))] for x, lo, mid, hi in of.points]
+    rows = [[f"{x:g}", ratio(mid), reach(lo, hi)] for x, lo, mid, hi in of.points]
     legend = (("curve", "predicted"), ("band", "could be"), ("here", "at the size at hand"))
     svg = drawing(title, description, height, [*axes, *parts])
-    return Plot(title, description, svg, (of.variable, "speed-up", "could be"), rows, legend)
-
-
-def _interval(point: tuple[float, float, float, float]) -> str:
-    low, high = ratio(point[1]), point[3]
-    return f"{low} to {ratio(high)}" if math.isfinite(high) else f"{low} or more"
+    return Plot(title, svg, (of.variable, "speed-up", "could be"), rows, legend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +250,7 @@ def bars(title: str, of: Sequence[Bar]) -> Plot:
     rows = [[label, *(_part(bar, label) for bar in of)] for label in labels]
     svg = drawing(title, told, 8 + step * len(of), parts)
     legend = tuple((colour[label], label) for label in labels[:COLOURS])
-    return Plot(title, told, svg, ("part", *(bar.name for bar in of)), rows, legend)
+    return Plot(title, svg, ("part", *(bar.name for bar in of)), rows, legend)
 
 
 def _part(bar: Bar, label: str) -> str:
@@ -311,7 +306,7 @@ def scatter(title: str, of: Sequence[Dot]) -> Plot:
     svg = drawing(title, told, _SQUARE, [*axes, *parts])
     heads = ("variant", "predicted", "could be", "measured", "inside")
     legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
-    return Plot(title, told, svg, heads, rows, legend)
+    return Plot(title, svg, heads, rows, legend)
 
 
 def fits(title: str, of: Sequence[Dot]) -> Plot:
@@ -327,7 +322,7 @@ def fits(title: str, of: Sequence[Dot]) -> Plot:
     told = f"{len(rows)} fitted times of {len(names)} operations over the measured ones."
     svg = drawing(title, told, _SQUARE, [*axes, *parts])
     legend = tuple((kind, name) for name, kind in colour.items())
-    return Plot(title, told, svg, ("operation", "measured", "fitted"), rows, legend)
+    return Plot(title, svg, ("operation", "measured", "fitted"), rows, legend)
 
 
 def ranges(title: str, of: Sequence[Dot]) -> Plot:
@@ -347,4 +342,4 @@ def ranges(title: str, of: Sequence[Dot]) -> Plot:
     told = f"{len(of)} predicted times; the least is {best.name}, {duration(best.middle)}."
     svg = drawing(title, told, bottom + _FOOT, parts)
     heads, legend = ("choice", "predicted", "could be"), (("inside", "predicted, and could be"),)
-    return Plot(title, told, svg, heads, [one.cells for one in of], legend)
+    return Plot(title, svg, heads, [one.cells for one in of], legend)

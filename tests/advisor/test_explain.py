@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.cli.commands.explain import judged_in
 from advisor.engine import Options
-from advisor.report.explanation import MOST_LINES, cut_short, share, text, wrapped
+from advisor.report.explanation import MOST_LINES, cut_short, equation, share, text
 from advisor.report.style import Style
 from costdb.expr import (
     Expr,
@@ -88,7 +88,7 @@ def test_wrapped_lines_read_back() -> None:
     formula = num(0)
     for number in range(40):
         formula = formula + sym(f"size_{number}") * generator.randint(2, 99)
-    lines = wrapped("total", formula, 60, 4)
+    lines = equation("total", formula, Style(width=60))
     assert len(lines) > 5 and max(map(len, lines)) <= 60
     assert parse(" ".join(lines).split("=", 1)[1]) == formula
 
