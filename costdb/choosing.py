@@ -114,18 +114,8 @@ class Subject(Protocol):
         """
 
 
-class Sized:
+class Sized(Subject):
     """What subjects whose parameters are all numbers have in common."""
-
-    @property
-    def origin(self) -> str:
-        """Where it was read from, for messages."""
-        raise NotImplementedError
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All its parameters."""
-        raise NotImplementedError
 
     @property
     def words(self) -> frozenset[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import machine_profiles
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass
+from costdb.store.evidence import stored_profile, stored_profile_names
 
 # Larger documents are not profiles; refusing early keeps hostile ones cheap.
 _LARGEST_DOCUMENT_BYTES = 4_000_000
@@ -366,8 +367,6 @@ BUILT_IN = "built-in"
 LEFT_OUT = ": left out: "
 """What stands in a note of a calibrated profile between a section that it lacks and the reason."""
 
-_CALIBRATION = "calibration"  # what numbers that this project measured give as their source
-
 RESIDUAL = "residual"
 """Key of what a calibration left unexplained of one class of work, independent of all others.
 
@@ -411,7 +410,7 @@ class Machine:
     @property
     def is_calibrated(self) -> bool:
         """Whether a calibration by this project made the profile."""
-        return any(source.startswith(_CALIBRATION) for source in self.sources)
+        return any(source.startswith(SOURCE) for source in self.sources)
 
     def section(self, *path: str) -> Mapping[str, Json]:
         """Return the object at `path`; an empty one where the profile says nothing.
@@ -566,7 +565,7 @@ def default_machine() -> str:
     StoreError
         The store cannot be read, or was written by a newer version.
     """
-    return SHIPPED if _stored_profile(CALIBRATED) is None else CALIBRATED
+    return SHIPPED if stored_profile(CALIBRATED) is None else CALIBRATED
 
 
 def load_machine(name_or_path: str) -> Machine:
@@ -586,7 +585,7 @@ def load_machine(name_or_path: str) -> Machine:
     name = name_or_path.lower()
     if name in built_in_names():
         return built_in_machine(name)
-    stored = _stored_profile(name) if is_machine_name(name) else None
+    stored = stored_profile(name) if is_machine_name(name) else None
     if stored is not None:
         return _machine(*stored)
     raise UnknownMachineError(_unknown(name_or_path))
@@ -594,7 +593,7 @@ def load_machine(name_or_path: str) -> Machine:
 
 def machine_names() -> tuple[str, ...]:
     """Return the names of all machines, built-in and stored, sorted."""
-    return tuple(sorted({*built_in_names(), *_stored_names()}))
+    return tuple(sorted({*built_in_names(), *stored_profile_names()}))
 
 
 @lru_cache(maxsize=8)
@@ -604,18 +603,6 @@ def _machine(text: bytes | str, origin: str) -> Machine:
     Prices are remembered by machine: an editor's server asks for it at every edit.
     """
     return machine_of(parse_document(text, origin), origin)
-
-
-def _stored_profile(name: str) -> tuple[str, str] | None:
-    from costdb.store.evidence import stored_profile
-
-    return stored_profile(name)
-
-
-def _stored_names() -> Iterable[str]:
-    from costdb.store.evidence import stored_profile_names
-
-    return stored_profile_names()
 
 
 def _unknown(name: str) -> str:

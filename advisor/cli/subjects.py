@@ -154,7 +154,7 @@ def _open_python(
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
     from advisor.frontend.prefilter import may_hold_kernels
     from advisor.frontend.trees import deep_nesting_refused
-    from advisor.ranking.subjects import kernel_subject, load_function, load_kernel, program_subject
+    from advisor.ranking.subjects import kernel_subject, load_function, load_kernel
 
     source = read_text(path)
     runs = Observations(complain)
@@ -167,12 +167,12 @@ def _open_python(
             if kernels and (name is None or name in kernels):
                 found = load_kernel(path, name, observed)
                 return Opened(kernel_subject(path, found, machine), machine)
-        loaded = load_function(path, source, name, runs.messages_of_file(path))
+        loaded = load_function(path, source, name, machine, runs.messages_of_file(path))
     if loaded is None:
         # says what is lacking
         found = load_kernel(path, name, given=given)
         return Opened(kernel_subject(path, found, machine), machine)
-    return Opened(program_subject(path, *loaded, machine), machine)
+    return Opened(loaded, machine)
 
 
 def kernels_in(

@@ -186,9 +186,9 @@ class KernelSubject(Sized):
 
 
 def load_function(
-    path: str, source: str, name: str | None, messages: Sequence[SeenMessages] = ()
-) -> tuple[Program, SpmdFunction] | None:
-    """Return a function of an SPMD program; None where the file holds no such program.
+    path: str, source: str, name: str | None, machine: Machine, messages: Sequence[SeenMessages]
+) -> ProgramSubject | None:
+    """Return a function of an SPMD program on a machine; None where the file holds none.
 
     Without a name it is the only function that communicates, or all that the file does when it
     is run.
@@ -204,28 +204,21 @@ def load_function(
     if program is None:
         return None
     program = as_observed(program, messages)
-    names = tuple(function.name for function in program.functions)
     if name is None:
         own = [f for f in program.functions if f.name != MODULE]
         if len(own) > 1:
             listed = ", ".join(f.name for f in own)
             raise SubjectError(f"{path}: {listed} communicate: choose one with --kernel")
-        return program, (own or list(program.functions))[0]
-    found = program.function(name)
-    if found is None:
+        found = (own or program.functions)[0]
+    elif (known := program.function(name)) is not None:
+        found = known
+    else:
         short = [f for f in program.functions if f.name.rpartition(".")[2] == name]
         if len(short) != 1:
-            hint = nearest(name, names)
+            hint = nearest(name, [function.name for function in program.functions])
             raise SubjectError(f"{path}: no function {name} communicates{hint}")
         found = short[0]
-    return program, found
-
-
-def program_subject(
-    path: str, program: Program, function: SpmdFunction, machine: Machine
-) -> ProgramSubject:
-    """Return a function as the subject of predictions for a machine."""
-    return ProgramSubject(path, program, function, cost_steps(function.body, machine))
+    return ProgramSubject(path, program, found, cost_steps(found.body, machine))
 
 
 @dataclass(frozen=True, slots=True)

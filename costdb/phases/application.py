@@ -198,11 +198,7 @@ class Application:
     @property
     def size_names(self) -> tuple[str, ...]:
         """Names that some word binds, in order of first mention."""
-        names: dict[str, None] = {}
-        for parameter in self.word_parameters:
-            for sizes in parameter.words.values():
-                names.update(dict.fromkeys(sizes))
-        return tuple(names)
+        return _size_names(self.parameters)
 
 
 # Binding parameters: which words and numbers a choice fixes, and whether it is allowed.
@@ -452,9 +448,9 @@ def _definitions(node: Node, parameters: Mapping[str, Parameter]) -> Iterator[De
         yield Definition(name, value.expression(), when, value.place)
 
 
-def _size_names(parameters: Mapping[str, Parameter]) -> frozenset[str]:
+def _size_names(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
     words = (p.words for p in parameters.values() if isinstance(p, WordParameter))
-    return frozenset(size for sets in words for sizes in sets.values() for size in sizes)
+    return tuple(dict.fromkeys(size for sets in words for one in sets.values() for size in one))
 
 
 class Used(NamedTuple):

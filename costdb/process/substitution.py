@@ -225,10 +225,7 @@ Quantity: TypeAlias = Expr | Vector | Resource
 BUILT_IN = frozenset({"max", "min", "ceil", "floor", "log2", "gcd", "if", "sum", "unitvec"})
 """Functions of expressions."""
 
-RESERVED = BUILT_IN | {
-    *("numeric", "resource", "process", "parameter"),
-    *("delay", "use", "seq", "par", "else"),
-}
+RESERVED = BUILT_IN.union(_WORDS)
 """Words that no equation may define."""
 
 

@@ -324,15 +324,15 @@ def add_result(connection: sqlite3.Connection, result: Result) -> None:
     StoreError
         A number is not finite.
     """
-    row = {
-        "machine": result.machine,
-        "command": result.command,
-        "subject": result.subject,
-        "document": to_text(dict(result.document)),
-        "stored_at": now("milliseconds"),
-    }
+    row = _row(result, "machine", "command", "subject")
     with transaction(connection):
-        insert(connection, "results", row)
+        insert(connection, "results", {**row, "stored_at": now("milliseconds")})
+
+
+def _row(one: Result | Observation, *names: str) -> dict[str, str]:
+    """Return columns of a table: what has such names, and the document as text."""
+    named = {name: getattr(one, name) for name in names}
+    return {**named, "document": to_text(dict(one.document))}
 
 
 def keep_result(machine: str, command: str, subject: str, document: Mapping[str, Any]) -> None:
@@ -441,15 +441,7 @@ def add_observations(
     """
     found = now()
     rows = [
-        {
-            "path": one.path,
-            "kind": one.kind,
-            "name": one.name,
-            "document": to_text(dict(one.document)),
-            "program": one.program,
-            "stored_at": found,
-        }
-        for one in observed
+        {**_row(one, "path", "kind", "name", "program"), "stored_at": found} for one in observed
     ]
     with transaction(connection):
         known = "DELETE FROM observations WHERE path = :path AND kind = :kind"
