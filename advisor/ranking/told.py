@@ -106,19 +106,17 @@ def by_change(
         return raised and first in lines(other) and _is_better(other, one)
 
     leads = [one for one in left if not any(is_under(one, other) for other in left)]
-    under: dict[Finding, list[Finding]] = {one: [] for one in leads}
+    under: dict[Finding, dict[str, None]] = {one: {} for one in leads}
     for one in (one for one in left if one not in under):
         best = next((x for x in leads if x.kernel == one.kernel and is_under(one, x)), None)
         if best is not None and best.title != one.title:
-            under[best].append(one)
+            under[best][one.title] = None
     return tuple(
-        replace(one, alternatives=(*one.alternatives, *dict.fromkeys(map(_also, others))))
-        for one, others in under.items()
+        replace(
+            one, alternatives=(*one.alternatives, *(Alternative(t, None, ALSO) for t in titles))
+        )
+        for one, titles in under.items()
     )
-
-
-def _also(finding: Finding) -> Alternative:
-    return Alternative(finding.title, None, ALSO)
 
 
 def _is_offered(finding: Finding) -> bool:

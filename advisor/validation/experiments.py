@@ -168,16 +168,13 @@ def _section(section: Section, style: Style) -> Iterator[str]:
             for row in section.rows
         ]
         yield from table(heads, cells, len(heads), style).splitlines()
-    yield from labelled("because", _remarks(section.rows), style)
+    because = [f"{one.operation}: {one.figure}: {one.remark}" for one in section.rows if one.remark]
+    yield from labelled("because", because, style)
     yield from labelled("paper", _sources(section.rows), style)
     yield from labelled("note", section.notes, style)
     if section.skipped:
         yield from labelled("skipped", [section.skipped], style)
     yield ""
-
-
-def _remarks(rows: Sequence[Row]) -> list[str]:
-    return [f"{row.operation}: {row.figure}: {row.remark}" for row in rows if row.remark]
 
 
 def _sources(rows: Sequence[Row]) -> list[str]:

@@ -191,11 +191,6 @@ def _elementwise_shapes(operation: str) -> Iterator[dict[str, Feature]]:
         yield made
 
 
-def fault_points() -> list[Point]:
-    """Return a copy into memory that the system gives each time anew, and into the same again."""
-    return [Point("large result", {"memory": memory}) for memory in ("anew", "kept")]
-
-
 def number_of(point: Point, name: str) -> int:
     """Return a whole number among the features of a point."""
     return int(point.features[name])
@@ -216,7 +211,9 @@ LARGE_BYTES = 40_000_000
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
     """Return the calls to time, and the loops that an interpreter goes through."""
-    return [*interpreted_points(), *fault_points(), *array_points(effort)]
+    # a copy into memory that the system gives each time anew, and into the same again
+    faults = [Point("large result", {"memory": memory}) for memory in ("anew", "kept")]
+    return [*interpreted_points(), *faults, *array_points(effort)]
 
 
 def _action(point: Point, world: World) -> Action:

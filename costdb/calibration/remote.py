@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -177,13 +178,11 @@ def _block(
 
 # Rates of one-sided references by pattern, fitted to their measured times.
 
-_Coefficients = dict[str, float]
-
 
 def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     """Fit the section ``pgas`` of a profile, and what barriers take."""
     ranks = int(timings[0].point.features["ranks"])
-    found: dict[tuple[str, str], _Coefficients] = {}
+    found: dict[tuple[str, str], dict[str, float]] = {}
     fitted: list[Timing] = []
     qualities: list[Quality] = []
     for pattern, kind in product(_PATTERNS, _KINDS):
@@ -198,12 +197,13 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
         fitted += points
         qualities.append(quality)
 
-    def stated(pattern: str, one: Callable[[_Coefficients], dict[str, Any]]) -> dict[str, Any]:
-        return {f"t{ranks}": {kind: one(found[pattern, kind]) for kind in _KINDS}}
+    def stated(pattern: str, unit: str, of: Callable[[dict[str, float]], float]) -> dict[str, Any]:
+        each = {kind: measured(of(found[pattern, kind]), unit) for kind in _KINDS}
+        return {f"t{ranks}": each}
 
     section: dict[str, Any] = {
-        "rates": {pattern: stated(pattern, _rate) for pattern in _PATTERNS},
-        "call_us": {pattern: stated(pattern, _call) for pattern in _OF_MANY},
+        "rates": {p: stated(p, "double words/s", lambda one: 1e6 / one["word"]) for p in _PATTERNS},
+        "call_us": {p: stated(p, "us", itemgetter("call")) for p in _OF_MANY},
         "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
         "residual": residual_of_all(fitted, qualities),
         "range": {"call_words": _range(timings)},
@@ -223,14 +223,6 @@ def _range(timings: Sequence[Timing]) -> list[float]:
     """Return the fewest and the most words of a call that every pattern was measured with."""
     words = [feature(_named(timings, f"{pattern}.read"), "words") for pattern in _OF_MANY]
     return [float(max(map(min, words))), float(min(map(max, words)))]
-
-
-def _call(coefficients: _Coefficients) -> dict[str, Any]:
-    return measured(coefficients["call"], "us")
-
-
-def _rate(coefficients: _Coefficients) -> dict[str, Any]:
-    return measured(1e6 / coefficients["word"], "double words/s")
 
 
 _NOTE = (

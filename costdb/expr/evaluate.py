@@ -473,14 +473,10 @@ def _number(value: Rational) -> int | float:
     return value if isinstance(value, int) else value.numerator / value.denominator
 
 
-def _ceil_divided(above: Value, below: Value) -> Value:
-    return -(-above // below)
-
-
 _FUNCTIONS: dict[type[Expr], Callable[..., Any]] = {
     Pow: bounded_power,
     FloorDiv: operator.floordiv,
-    CeilDiv: _ceil_divided,
+    CeilDiv: lambda above, below: -(-above // below),
     Mod: operator.mod,
     Max: max,
     Min: min,
