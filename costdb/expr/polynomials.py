@@ -11,6 +11,7 @@ from typing import TypeAlias
 from costdb.expr.functions import (
     Conditional,
     Extreme,
+    Gcd,
     Log2,
     Max,
     Min,
@@ -421,6 +422,12 @@ def _is_term_nonnegative(factor: Expr, facts: Facts) -> bool:
             return all(map(nonnegative, factor.args))
         case Conditional():
             return nonnegative(factor.then) and nonnegative(factor.orelse)
+        case Gcd():
+            return True
+        case Mod():
+            return nonnegative(factor.divisor)
+        case Division():
+            return nonnegative(factor.dividend) and nonnegative(factor.divisor)
         case Reduction() if factor.index not in facts.names:
             return _is_nonnegative(factor.body, facts.inside(factor.index, factor.low, factor.high))
         case _:

@@ -22,19 +22,8 @@ from costdb.expr import (
     num,
     sym,
 )
-from costdb.expr.functions import Gcd, Max, Min
-from costdb.expr.nodes import (
-    Add,
-    CeilDiv,
-    FloorDiv,
-    Mod,
-    Mul,
-    Num,
-    Pow,
-    Sym,
-    multiply,
-    split_coefficient,
-)
+from costdb.expr.nodes import Num, multiply, split_coefficient
+from costdb.expr.polynomials import Facts
 from costdb.machines import Json, Machine, MachineError
 from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking
 from costdb.quantity import Quantity, anywhere
@@ -236,34 +225,8 @@ def magnitude(pitch: Expr) -> Expr:
 
 
 def _is_nonnegative(size: Expr) -> bool:
-    """Tell whether a size cannot be negative, from its structure."""
-    match size:
-        case Num(value):
-            return value >= 0
-        case Sym():
-            return True
-        case Add(terms, constant):
-            return constant >= 0 and _all_nonnegative(terms)
-        case Mul(factors, coefficient):
-            return coefficient >= 0 and _all_nonnegative(factors)
-        case Min(args):
-            return _all_nonnegative(args)
-        case Max(args):
-            return any(map(_is_nonnegative, args))
-        case Gcd():
-            return True
-        case Pow(base, _):
-            return _is_nonnegative(base)
-        case FloorDiv(dividend, divisor) | CeilDiv(dividend, divisor):
-            return _is_nonnegative(dividend) and _is_nonnegative(divisor)
-        case Mod(_, divisor):
-            return _is_nonnegative(divisor)
-        case _:
-            return False
-
-
-def _all_nonnegative(sizes: Sequence[Expr]) -> bool:
-    return all(map(_is_nonnegative, sizes))
+    """Tell whether a size cannot be negative, as no symbol is."""
+    return Facts(nonnegative=free_symbols(size)).proves_at_least(size, ZERO)
 
 
 # --- coefficients ---------------------------------------------------------------------------------
