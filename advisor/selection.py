@@ -218,14 +218,6 @@ def _price(kernel: Kernel, machine: Machine) -> Priced:
     return found.priced
 
 
-def _sizes_of(price: Priced) -> frozenset[str]:
-    """Return which sizes a price, and what is checked of it, depend on."""
-    used = frozenset().union(
-        free_symbols(price.microseconds), *(free_symbols(one.quantity) for one in price.domains)
-    )
-    return used - price.coefficients.keys()
-
-
 @lru_cache(maxsize=1024)
 def _is_communicator(kind: Any) -> bool:
     return any(
@@ -287,7 +279,7 @@ def plan_for(
     known = [fact for fact in facts if isinstance(fact, telling)]
     kernels = [kernel_of(twin, known, local=not shared) for twin in twins]
     prices = tuple(_price(kernel, machine) for kernel in kernels)
-    sizes = tuple(sorted(frozenset().union(*map(_sizes_of, prices))))
+    sizes = tuple(sorted(frozenset().union(*(one.sizes for one in prices))))
     ranks = 1 if communicator is None else int(communicator.Get_size())
     taken: dict[str, int | _Place] = {
         **_fixed(kernels, known, ranks),

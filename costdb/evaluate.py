@@ -80,6 +80,12 @@ class Priced:
     repeats: tuple[Quantity, ...] = ()
     omitted: tuple[Omission, ...] = ()
 
+    @property
+    def sizes(self) -> frozenset[str]:
+        """The size symbols that it depends on, or whether it was calibrated."""
+        asked = (self.microseconds, *(one.quantity for one in self.domains))
+        return frozenset().union(*map(free_symbols, asked)) - self.coefficients.keys()
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:

@@ -7,7 +7,6 @@ the whole file, on as many ranks as there are cores.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -32,7 +31,7 @@ from advisor.measure.pieces import (
 )
 from advisor.ranking.compare import ranks_of
 from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
-from advisor.report.style import Style, duration, ratio, table
+from advisor.report.style import Style, duration, json_text, ratio, table
 from advisor.source import SourceProblem
 from advisor.verify.cases import ORIGINAL, Case, Variant, inputs_of, speed_up
 from costdb.calibration.section import this_host
@@ -422,8 +421,8 @@ def _of_script(one: Measurement, style: Style) -> str:
 
 def as_json(made: Sequence[Measurement]) -> str:
     """Return a JSON document: everything in seconds."""
-    document = {"measured": [entry for one in made for entry in _entries(one)]}
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    entries = [entry for one in made for entry in _entries(one)]
+    return json_text({"measured": entries}, ascii_only=False)
 
 
 def _entries(one: Measurement) -> Iterator[dict[str, Any]]:

@@ -158,8 +158,7 @@ class Costed:
     @property
     def sizes(self) -> frozenset[str]:
         """The size symbols that the price depends on, or whether it was calibrated."""
-        asked = (self.priced.microseconds, *(one.quantity for one in self.priced.domains))
-        return frozenset().union(*map(free_symbols, asked)) - self.priced.coefficients.keys()
+        return self.priced.sizes
 
 
 @dataclass(frozen=True, slots=True)
