@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
     job, answer = begin(arguments)
     if "kernel" not in job:
-        return _built(job, answer) if "cases" in job else _ranks(job, answer)
+        return _on_ranks(job, answer)
     give_way(job["folder"])
     function = getattr(_load(Path(job["file"])), job["kernel"])
 
@@ -156,15 +156,17 @@ def _same(one: Any, other: Any) -> bool:
 # Programs on ranks.
 
 
-def _ranks(job: Mapping[str, Any], answer: Callable[[object], None]) -> int:
+def _on_ranks(job: Mapping[str, Any], answer: Callable[[object], None]) -> int:
+    """Answer once for each case of built programs, or for the files of one."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
     give_way(job["folder"])
-    with _ending_all(comm):
-        found = _in_turn(comm, [_run_of(Path(file), comm) for file in job["files"]], job)
-    if comm.Get_rank() == 0:
-        answer(found)
+    for case in job.get("cases", (None,)):
+        with _ending_all(comm):
+            found = _in_turn(comm, job) if case is None else _case(case, job, comm)
+        if comm.Get_rank() == 0:
+            answer(found)
     return 0
 
 
@@ -179,9 +181,10 @@ def _ending_all(comm: Any) -> Iterator[None]:
         raise
 
 
-def _in_turn(comm: Any, runs: list[Run], job: Mapping[str, Any]) -> dict[str, Any]:
+def _in_turn(comm: Any, job: Mapping[str, Any]) -> dict[str, Any]:
     from mpi4py import MPI
 
+    runs = [_run_of(Path(file), comm) for file in job["files"]]
     samples: list[list[float]] = [[], []]
     first = runs[0]()
     again = runs[0]()
@@ -300,20 +303,6 @@ def _close_words(one: str, other: str) -> bool:
 
 TOLERANCE = 1e-9
 """How far numbers may differ, as a part of the greatest of an array."""
-
-
-def _built(job: Mapping[str, Any], answer: Callable[[object], None]) -> int:
-    """Answer once for each case."""
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    give_way(job["folder"])
-    for case in job["cases"]:
-        with _ending_all(comm):
-            found = _case(case, job, comm)
-        if comm.Get_rank() == 0:
-            answer(found)
-    return 0
 
 
 def _case(case: Mapping[str, Any], job: Mapping[str, Any], comm: Any) -> list[dict[str, Any]]:
