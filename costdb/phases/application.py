@@ -549,12 +549,11 @@ def price_words(
     parts: tuple[Phase | Exchange, ...] = (*application.phases, *application.exchanges)
     for part in parts:
         if part.when.holds(words):
-            if isinstance(part, Phase):
-                cost = _phase_us(part, lookup)
-            else:
-                cost = _exchange_us(part, lookup)
-            if isinstance(cost, Missing):
-                return cost
+            cost = (
+                _phase_us(part, lookup) if isinstance(part, Phase) else _exchange_us(part, lookup)
+            )
+            if lookup.lacking:
+                return lookup.lacking[0]
             whole = written_out(application, cost, derived, part.place)
             terms.append(Term(part.name, MODEL, repeat * whole))
     return Priced(
@@ -567,13 +566,14 @@ def price_words(
 
 @dataclass(slots=True)
 class _Lookup:
-    """Coefficients by symbol, as they are asked for."""
+    """Coefficients by symbol, as they are asked for, and what is lacking."""
 
     application: Application
     machine: Machine
     found: dict[str, Quantity] = field(default_factory=dict)
+    lacking: list[Missing] = field(default_factory=list)
 
-    def rate(self, name: str, part: str, unit: str) -> Expr | Missing:
+    def rate(self, name: str, part: str, unit: str) -> Expr:
         """Return the symbol of a rate's reciprocal, microseconds per unit.
 
         `part` is ``outer`` or ``inner`` of a pair, or empty. In reciprocals a price is linear.
@@ -583,7 +583,7 @@ class _Lookup:
         quantity = self.machine.quantity(*path)
         what = f'the {part + " " if part else ""}rate "{name}" of {self.application.name}'
         if quantity is None:
-            return Missing(
+            return self.absent(
                 f"{what} on {self.machine.name}",
                 f"time that phase on {self.machine.name} and state the rate in a copy of its "
                 f"profile under /{'/'.join(path)}",
@@ -599,7 +599,7 @@ class _Lookup:
         # A rate in MFlop/s or MByte/s is one in units per microsecond.
         return self.symbol(".".join(parts), quantity.reciprocal(1, f"us/{unit}"))
 
-    def message(self, key: str, pattern: str) -> Expr | Missing:
+    def message(self, key: str, pattern: str) -> Expr:
         """Return the symbol of ``alpha_us`` or ``beta_us_per_byte``, the pattern's own first."""
         if pattern:
             own = self.machine.quantity("phases", "patterns", pattern, key)
@@ -607,7 +607,7 @@ class _Lookup:
                 return self.symbol(f"message.{pattern}.{key}", own)
         common = self.machine.quantity("phases", key)
         if common is None:
-            return Missing(
+            return self.absent(
                 f"{key} of messages on {self.machine.name}",
                 f"run `advise calibrate`, or state it in a copy of the profile under /phases/{key}",
             )
@@ -616,6 +616,10 @@ class _Lookup:
     def symbol(self, name: str, quantity: Quantity) -> Expr:
         self.found[name] = quantity
         return sym(name)
+
+    def absent(self, what: str, remedy: str) -> Expr:
+        self.lacking.append(Missing(what, remedy))
+        return sym("absent")
 
 
 def derived_quantities(application: Application, words: Mapping[str, Word]) -> dict[str, Expr]:
@@ -659,26 +663,16 @@ def written_out(
     return whole
 
 
-def _phase_us(phase: Phase, lookup: _Lookup) -> Expr | Missing:
+def _phase_us(phase: Phase, lookup: _Lookup) -> Expr:
     if phase.per_op is None:
-        rate = lookup.rate(phase.rate, "", phase.unit)
-        return rate if isinstance(rate, Missing) else phase.count * rate
-    outer = lookup.rate(phase.rate, "outer", phase.unit)
-    inner = lookup.rate(phase.rate, "inner", phase.unit)
-    if isinstance(outer, Missing):
-        return outer
-    if isinstance(inner, Missing):
-        return inner
+        return phase.count * lookup.rate(phase.rate, "", phase.unit)
+    outer, inner = (lookup.rate(phase.rate, part, phase.unit) for part in ("outer", "inner"))
     return phase.count * substitute(phase.per_op, {"a": outer, "b": inner})
 
 
-def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr | Missing:
+def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr:
     alpha = lookup.message("alpha_us", exchange.pattern)
     beta = lookup.message("beta_us_per_byte", exchange.pattern)
-    if isinstance(alpha, Missing):
-        return alpha
-    if isinstance(beta, Missing):
-        return beta
     cost = exchange.count * (alpha + beta * exchange.bytes)
     series = exchange.sum
     return cost if series is None else summation(series.index, series.from_, series.to, cost)
