@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from numba import njit
@@ -121,21 +121,22 @@ def watched(made: Any) -> Any:
         decorate: Callable[[Any], Any] = made
         return lambda function: watched(decorate(function))
     with guarded("looking at a cached function"):
-        _watch_first_calls(made)
+        # the dispatcher's C part looks the method up on the instance
+        made._compile_for_args = partial(_noting(type(made)._compile_for_args), made)
     return made
 
 
-def _watch_first_calls(dispatcher: Any) -> None:
-    compile_for = dispatcher._compile_for_args
+def _noting(compile_plainly: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of dispatchers that also notes what was taken from the cache."""
 
-    def first_call(*args: Any, **named: Any) -> Any:
-        result = compile_for(*args, **named)
+    @wraps(compile_plainly)
+    def compile_for_args(self: Any, *args: Any, **named: Any) -> Any:
+        result = compile_plainly(self, *args, **named)
         with guarded("looking at a cached function"):
-            note_cached(dispatcher, args)
+            note_cached(self, args)
         return result
 
-    # the dispatcher's C part looks the method up on the instance
-    dispatcher._compile_for_args = first_call
+    return compile_for_args
 
 
 def init() -> None:
@@ -159,18 +160,11 @@ def install() -> None:
     if Compiler.define_pipelines is not define_plainly:
         return
     dispatcher: Any = Dispatcher
-    compile_plainly, make_plainly = dispatcher._compile_for_args, dispatcher.__init__
+    make_plainly = dispatcher.__init__
 
     @wraps(define_plainly)
     def define_pipelines(self: Any) -> list[Any]:
         return with_facts(define_plainly(self))
-
-    @wraps(compile_plainly)
-    def compile_for_args(self: Any, *args: Any, **named: Any) -> Any:
-        result = compile_plainly(self, *args, **named)
-        with guarded("looking at a cached function"):
-            note_cached(self, args)
-        return result
 
     @wraps(make_plainly)
     def make(self: Any, py_func: Any, *args: Any, **named: Any) -> None:
@@ -179,4 +173,4 @@ def install() -> None:
 
     Compiler.define_pipelines = define_pipelines
     dispatcher.__init__ = make
-    dispatcher._compile_for_args = compile_for_args
+    dispatcher._compile_for_args = _noting(dispatcher._compile_for_args)

@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import Any, Final
 
 from advisor.ir.waiting import carried
-from advisor.measure import names as pure
 from advisor.numpy_functions import SIZE_AT
 from advisor.source import COMPREHENSION, assigned_names
 from costdb.records import dataclass, field, only
@@ -153,7 +152,7 @@ class Names:
     def differs(self, node: ast.AST) -> bool:
         """Whether ranks may find another value of an expression, each by its number."""
         return any(
-            (isinstance(part, ast.Attribute) and part.attr in pure.OF_RANK)
+            (isinstance(part, ast.Attribute) and part.attr in OF_RANK)
             or (isinstance(part, ast.Name) and part.id in self.unlike)
             for part in ast.walk(node)
         )
@@ -239,7 +238,7 @@ def names_of(tree: ast.Module) -> Names:
     if found.ranks:
         functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
         assigned = [one for one in ast.walk(tree) if isinstance(one, ast.Assign)]
-        found.talking, before = pure.TALKING, frozenset[str]()
+        found.talking, before = TALKING, frozenset[str]()
         while found.talking != before:
             before = found.talking
             found.talking |= {one.name for one in functions if found.talks(one)}

@@ -106,7 +106,7 @@ class Report:
 Renderer = Callable[[Report, Style], str]
 
 # Imported when asked for: the listing for people must not pay for the others.
-_FORMATS = {
+FORMATS = {
     "full": "advisor.report.full:render",
     "concise": "advisor.report.full:render_concise",
     "json": "advisor.report.continuous:render",
@@ -119,14 +119,13 @@ _FORMATS = {
     "markdown": "advisor.report.pages:render",
     "html": "advisor.report.html:render",
 }
-FORMATS = tuple(_FORMATS)
 SHOWS_DETAILS = frozenset(("full", "json", "json-lines", "markdown", "html"))
 """Formats that tell what findings rest on and where else they pay."""
 
 
 def renderer(output_format: str) -> Renderer:
     """Return the function that renders a format of `FORMATS`."""
-    module, _, function = _FORMATS[output_format].partition(":")
+    module, _, function = FORMATS[output_format].partition(":")
     render: Renderer = getattr(import_module(module), function)
     return render
 

@@ -56,7 +56,7 @@ from costdb.work import (
 #
 # Two kinds of synchronisation delay a program. `phi` counts condition synchronisation alone, the
 # critical path of a machine without contention; `delta` counts the work that each resource has to
-# do, and its largest element `omega` is how long the busiest one is busy. The time `T` takes, at
+# do, and its largest element is how long the busiest one is busy. The time `T` takes, at
 # every parallel composition, the larger of the two: a lower bound that is exact where one of them
 # dominates. Work adds up in `delta` under parallel composition as under sequential composition; the
 # rule as once printed takes the maximum, which contradicts the published machine repair result and
@@ -75,14 +75,11 @@ class Cost:
         Critical path without contention.
     delta : Vector
         Work of each resource.
-    omega : Expr
-        Work of the busiest resource.
     """
 
     T: Expr
     phi: Expr
     delta: Vector
-    omega: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +114,7 @@ def compile_process(
     """
     tidy = knowing(positive, nonnegative)
     part = _Compiler(tidy).part(term)
-    omega = largest_element(part.delta, tidy)
-    return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
+    return Cost(tidy(part.time), tidy(part.phi), part.delta)
 
 
 def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:

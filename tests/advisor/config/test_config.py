@@ -93,7 +93,7 @@ _DOCUMENTS = _mostly(
         {
             **_SETTINGS,
             "exclude": _PATHS,
-            "output-format": st.sampled_from(FORMATS),
+            "output-format": st.sampled_from(OUTPUT_FORMATS),
             "overrides": st.lists(_mostly(_table({"paths": _PATHS, **_SETTINGS})), max_size=2),
         }
     )
@@ -123,7 +123,7 @@ def test_both_outcomes_are_tried() -> None:
 
 def test_the_schema_is_a_schema_and_knows_all_formats() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert tuple(SCHEMA["properties"]["output-format"]["enum"]) == FORMATS == OUTPUT_FORMATS
+    assert tuple(SCHEMA["properties"]["output-format"]["enum"]) == tuple(FORMATS) == OUTPUT_FORMATS
     own = set(SCHEMA["properties"]) - {"exclude", "output-format", "overrides"}
     overridden = set(SCHEMA["properties"]["overrides"]["items"]["properties"])
     assert overridden == own | {"paths"}
