@@ -8,11 +8,11 @@ sequence points. Its groups are found by :mod:`costdb.pgas.partition`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 from costdb.choosing import SubjectError
-from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
+from costdb.expr import Expr, free_symbols, sym
 from costdb.expr.nodes import Num
+from costdb.expr.polynomials import affine_in
 from costdb.pgas.partition import (
     Affine,
     Dependence,
@@ -41,8 +41,6 @@ from costdb.phases.application import (
 )
 from costdb.phases.document import Node, read
 from costdb.records import dataclass, replace
-
-_NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"
 
 
 def program_of(
@@ -184,45 +182,21 @@ class _Read:
     def subscript(self, node: Node) -> Subscript:
         """Return a subscript: affine in loop indices, or the name of an irregular one."""
         expr = node.expression()
-        for name in sorted(free_symbols(expr)):
+        names = sorted(free_symbols(expr))
+        for name in names:
             if name in self.irregular:
                 if expr != sym(name):
                     raise node.refuse(f"{name} is irregular, so a subscript of its own")
                 return Irregular(name)
             if name not in self.indices:
                 raise node.refuse(f"{name} is neither a loop's index nor irregular")
-        try:
-            return _affine(expr, self.indices)
-        except ExprError:
-            raise node.refuse(_NOT_AFFINE) from None
-
-
-def _affine(expr: Expr, indices: tuple[str, ...]) -> Affine:
-    """Return an expression over loop indices as a subscript.
-
-    Raises
-    ------
-    ExprError
-        It has no form ``offset + sum(coefficient * index)`` with whole numbers.
-    """
-    zero = dict.fromkeys(indices, num(0))
-    offset = substitute(expr, zero)
-    steps = {
-        name: substitute(expr, {**zero, name: num(1)}) - offset
-        for name in indices
-        if name in free_symbols(expr)
-    }
-    rebuilt = sum((step * sym(name) for name, step in steps.items()), offset)
-    if rebuilt != expr:
-        raise ExprError(_NOT_AFFINE)
-    coefficients = {name: _whole(step) for name, step in steps.items()}
-    return Affine(tuple(sorted(coefficients.items())), _whole(offset))
-
-
-def _whole(expr: Expr) -> int:
-    if not isinstance(expr, Num) or not isinstance(expr.value, int):
-        raise ExprError(_NOT_AFFINE)
-    return expr.value
+        parts: list[Expr] = [expr]
+        for name in names:
+            parts[-1:] = affine_in(parts[-1], name) or (expr, expr)
+        whole = [int(one.value) for one in parts if isinstance(one, Num) and one.is_whole()]
+        if len(whole) < len(parts):
+            raise node.refuse("a subscript is a sum of whole multiples of loop indices")
+        return Affine(tuple(zip(names, whole, strict=False)), whole[-1])
 
 
 def _expressions(interval: Interval) -> Iterator[Used]:

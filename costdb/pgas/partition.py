@@ -75,11 +75,6 @@ class Irregular:
 Subscript = Affine | Irregular
 
 
-def affine(offset: int = 0, **coefficients: int) -> Affine:
-    """Return an affine subscript: ``affine(-1, i=1)`` is ``i - 1``."""
-    return Affine(tuple(sorted((k, v) for k, v in coefficients.items() if v != 0)), offset)
-
-
 @dataclass(frozen=True, slots=True)
 class Reference:
     """One read or one write of an array element in a statement.

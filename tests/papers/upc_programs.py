@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from costdb.expr import Expr, ceil_div, less_equal, maximum, minimum, num
 from costdb.pgas.partition import (
+    Affine,
     Dependence,
     DependenceKind,
     Interval,
@@ -17,8 +18,12 @@ from costdb.pgas.partition import (
     Reference,
     SharedArray,
     Spread,
-    affine,
 )
+
+
+def affine(offset: int = 0, **coefficients: int) -> Affine:
+    """The subscript ``i - 1`` for ``affine(-1, i=1)``."""
+    return Affine(tuple(sorted((k, v) for k, v in coefficients.items() if v != 0)), offset)
 
 
 def histogram(increments: Expr, threads: Expr) -> Interval:

@@ -23,14 +23,13 @@ from costdb.pgas.partition import (
     Reference,
     SharedArray,
     Spread,
-    affine,
     partition,
     remote_groups,
     served_pattern,
 )
 from costdb.pricing import price_process
 from costdb.work import Leaf, Pattern, RemoteGroup, Sequential
-from tests.papers.upc_programs import histogram, matmul, sobel
+from tests.papers.upc_programs import affine, histogram, matmul, sobel
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").read_text())
 PLATFORMS = tuple(PUBLISHED["rates"])
