@@ -194,8 +194,8 @@ _MODELS: dict[type, tuple[str, str]] = {
     PrefixScan: ("costdb.lines.model", "price_scan"),
     Statement: ("costdb.lines.model", "price_statement"),
     Collective: ("costdb.lines.model", "price_collective"),
-    PickledMessage: ("costdb.pricing", "price_pickled_message"),
-    PickledCollective: ("costdb.pricing", "price_pickled_collective"),
+    PickledMessage: ("costdb.pricing", "price_pickled"),
+    PickledCollective: ("costdb.pricing", "price_pickled"),
     Superstep: ("costdb.smp", "price_superstep"),
     RemoteGroup: ("costdb.pgas.partition", "price_remote_group"),
     Interpretation: ("costdb.pricing", "price_interpretation"),
@@ -466,28 +466,6 @@ class Steps:
     sizes: Expr = ZERO
 
 
-def price_pickled_message(work: PickledMessage, machine: Machine) -> Priced | Missing:
-    """Price one pickled message, from before its serialisation to after the making of objects.
-
-    Raises
-    ------
-    MachineError
-        The profile's section is malformed.
-    """
-    return _price(Steps(ONE, ONE, ONE), work, machine)
-
-
-def price_pickled_collective(work: PickledCollective, machine: Machine) -> Priced | Missing:
-    """Price a pickled collective by the algorithm that mpi4py uses for it.
-
-    Raises
-    ------
-    MachineError
-        The profile's section is malformed.
-    """
-    return _price(pickled_steps(work.kind, work.ranks), work, machine, work.kind)
-
-
 def pickled_steps(kind: CollectiveKind, ranks: Expr) -> Steps:
     """Return what the slowest rank of a pickled collective goes through.
 
@@ -516,12 +494,19 @@ def pickled_steps(kind: CollectiveKind, ranks: Expr) -> Steps:
             raise ValueError(f"there is no collective of Python objects of kind {kind}")
 
 
-def _price(
-    steps: Steps,
-    work: PickledMessage | PickledCollective,
-    machine: Machine,
-    kind: CollectiveKind | None = None,
-) -> Priced | Missing:
+def price_pickled(work: PickledMessage | PickledCollective, machine: Machine) -> Priced | Missing:
+    """Price one pickled message, from before its serialisation to after the making of objects.
+
+    A collective is priced by the algorithm that mpi4py uses for it.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    steps = Steps(ONE, ONE, ONE)
+    if isinstance(work, PickledCollective):
+        steps = pickled_steps(work.kind, work.ranks)
     size, label = bytes_of(work.region), work.label
     bill = Bill(machine, _PICKLE)
     for what, step, times, amount in (
@@ -542,8 +527,8 @@ def _price(
     if work.plain:
         number = _stated_or_like(bill, (_PICKLE, "number_us"), (_PICKLE, "dump", "call_us"), 1 / 15)
         bill.add(f"{label}: serialising", pairs * number)
-    if kind is not None:
-        bill.correct(bill.factor(_PICKLE, "collectives", kind.value))
+    if isinstance(work, PickledCollective):
+        bill.correct(bill.factor(_PICKLE, "collectives", work.kind.value))
     bill.correct(bill.factor(_PICKLE, "residual"))
     # a strided array is copied before it is serialised: one of the two copies of a staged message
     bill.charge_staging(steps.dump / 2, work.region)

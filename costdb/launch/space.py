@@ -117,7 +117,8 @@ def _hidden_from_program(tops: Collection[str]) -> set[str]:
     for name in tops:
         origin = _origin(sys.modules.get(name))
         spec = PathFinder.find_spec(name) if origin else None
-        if spec is not None and spec.origin and not _is_same(spec.origin, origin):
+        theirs = os.path.realpath(spec.origin) if spec is not None and spec.origin else ""
+        if theirs and theirs != os.path.realpath(origin):
             found.add(name)
     return found
 
@@ -158,7 +159,3 @@ def _origin(module: ModuleType | None) -> str:
     spec = getattr(module, "__spec__", None)
     origin = getattr(spec, "origin", None) if spec is not None else None
     return origin if isinstance(origin, str) and origin not in ("built-in", "frozen") else ""
-
-
-def _is_same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
