@@ -522,7 +522,7 @@ def store_profile(document: dict[str, Json], origin: str, *, replace: bool = Fal
         now(),
     )
     statement = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
-    with writing(store_path()) as connection, transaction(connection):
+    with writing() as connection, transaction(connection):
         done = connection.execute(f"{statement} INTO profiles VALUES (?, ?, ?, ?)", row)
     if done.rowcount != 1:
         raise MachineError(

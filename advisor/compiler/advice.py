@@ -126,7 +126,6 @@ def store(facts: Facts, program: str, traffic: Traffic = ()) -> int:
         The store cannot be written.
     """
     from costdb.store.database import Observation, add_observations, writing
-    from costdb.store.place import store_path
 
     rows = [
         Observation(file, FUNCTION, seen.function, {SEEN: encode(seen)}, program)
@@ -139,7 +138,7 @@ def store(facts: Facts, program: str, traffic: Traffic = ()) -> int:
         for sent in many
     ]
     if rows or messages:
-        with writing(store_path()) as connection:
+        with writing() as connection:
             add_observations(connection, rows)
             add_observations(connection, messages, whole=True)
     return len(rows)

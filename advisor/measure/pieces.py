@@ -21,7 +21,6 @@ from costdb.calibration.section import this_host
 from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
 from costdb.store.database import PIECE, Result, add_result, newest_document, reading, writing
-from costdb.store.place import store_path
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
@@ -373,7 +372,7 @@ class Kept:
         if self.again:
             return None
         key = key_of(program, arguments, self.where, self.ranks)
-        with reading(store_path()) as connection:
+        with reading() as connection:
             document = newest_document(connection, self.machine, PIECE, key)
         if document is None:
             return None
@@ -382,7 +381,7 @@ class Kept:
 
     def at_other_sizes(self, program: Sampled) -> tuple[tuple[Sizes, Times], ...]:
         """Return what was measured of a program at any sizes."""
-        with reading(store_path()) as connection:
+        with reading() as connection:
             document = newest_document(connection, self.machine, PIECE, self._grid(program))
         if document is None:
             return ()
@@ -404,7 +403,7 @@ class Kept:
                 points = [*others, (dict(sizes), piece.times_s)]
                 new[self._grid(program)] = {"points": points}
         if new:
-            with writing(store_path()) as connection:
+            with writing() as connection:
                 for key, document in new.items():
                     add_result(connection, Result(self.machine, PIECE, key, document))
 

@@ -29,7 +29,6 @@ from costdb.calibration.section import Bystanders, Quality, find_section, this_h
 from costdb.machines import Machine
 from costdb.records import replace
 from costdb.store.database import reading
-from costdb.store.place import store_path
 
 
 def rows_of(experiment: Experiment, found: Sequence[Outcome]) -> Iterator[Row]:
@@ -246,7 +245,7 @@ def rows_of_samples(
 
 
 def _qualities(machine: str, section: str) -> tuple[Quality, ...]:
-    with reading(store_path()) as connection:
+    with reading() as connection:
         measured = measured_of(connection, machine, section)
         timings = () if measured is None else measured.timings
     if not timings:

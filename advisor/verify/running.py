@@ -34,7 +34,6 @@ from costdb.machines import Machine
 from costdb.records import dataclass, replace
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.place import store_path
 
 _PATIENCE_S = 120.0
 
@@ -344,7 +343,7 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
         "ranks": str(ranks),
         "clock": clock or usual,
     }
-    with writing(store_path()) as connection:
+    with writing() as connection:
         for one in found:
             predicted = one.predicted
             ends = predicted.low, predicted.mid, predicted.high

@@ -41,7 +41,6 @@ from costdb.machines import (
 )
 from costdb.records import dataclass
 from costdb.store.database import MEASURED, Result, add_result, alone, newest_document, now, writing
-from costdb.store.place import store_path
 
 # The profile of a machine, from the newest measurement of each section in the store.
 
@@ -354,7 +353,7 @@ def calibrate(request: Request, watcher: Watcher, host: Host, start: Start = lau
     if not wanted:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in skipped)
         raise CalibrationError(f"nothing can be measured here: {reasons}")
-    with alone(), writing(store_path()) as connection:
+    with alone(), writing() as connection:
         begun = f"{now('milliseconds')} {os.getpid()}"
         _measure(connection, begun, request, wanted, watcher, host, start)
         return make_profile(connection, request, begun, skipped, host)

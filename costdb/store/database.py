@@ -62,8 +62,8 @@ _DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the store without changing it; the block sees one snapshot.
+def reading(path: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """Open the store, or that at a path, without changing it; the block sees one snapshot.
 
     Where there is no store none is created, and the block sees an empty one.
 
@@ -72,6 +72,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     StoreError
         It cannot be read, is damaged, is not a store, or a newer version wrote it.
     """
+    path = path or store_path()
     with _opening(path):
         connection = _open_for_reading(path)
     with _in_one_line(path), closing(connection):
@@ -79,8 +80,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the store for writing, creating it where there is none.
+def writing(path: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """Open the store, or that at a path, for writing; where there is none it is created.
 
     Writes belong in :func:`transaction`.
 
@@ -89,6 +90,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     StoreError
         It cannot be written, is damaged, is not a store, or a newer version wrote it.
     """
+    path = path or store_path()
     with _opening(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = _open_for_writing(path)
@@ -337,7 +339,7 @@ def _row(one: Result | Observation, *names: str) -> dict[str, str]:
 
 def keep_result(machine: str, command: str, subject: str, document: Mapping[str, Any]) -> None:
     """Store what a command found of a machine, which ``advise machine show`` tells of."""
-    with writing(store_path()) as connection:
+    with writing() as connection:
         add_result(connection, Result(machine, command, subject, document))
 
 

@@ -52,7 +52,7 @@ def store(
         ratio,
         circumstances,
     )
-    with writing(store_path()) as connection:
+    with writing() as connection:
         add_evidence(connection, one)
 
 
@@ -144,7 +144,7 @@ def test_a_lint_run_for_a_calibrated_machine_shows_what_was_measured_there(
 
 def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(1000, 2.1)
-    with writing(store_path()) as connection:
+    with writing() as connection:
         connection.execute("UPDATE evidence SET measured = 'no ratio'")
     assert measured_lines(capsys) == []
     store_path().write_text("no database\n" * 900)

@@ -21,7 +21,6 @@ from costdb.expr import evaluate
 from costdb.lines.coefficients import bytes_of, region_line_bounds
 from costdb.machines import load_machine
 from costdb.store.database import MEASURED, Result, add_result, writing
-from costdb.store.place import store_path
 from tests.costdb.hosts import EPYC
 
 HERE = replace(load_machine("powerchallenge"), name="here")
@@ -30,7 +29,7 @@ HERE = replace(load_machine("powerchallenge"), name="here")
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
     monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path))
-    with writing(store_path()) as connection:
+    with writing() as connection:
         yield connection
 
 

@@ -109,10 +109,10 @@ def _place(finding: Finding, source: str) -> str:
 def _results(machine: str) -> tuple[Result, ...]:
     """Return how far predictions on a machine were found to hold; none where nobody looked."""
     from costdb.store.database import newest_results, reading
-    from costdb.store.place import StoreError, store_path
+    from costdb.store.place import StoreError
 
     try:
-        with reading(store_path()) as connection:
+        with reading() as connection:
             return newest_results(connection, machine)
     except StoreError:
         return ()  # the finding is explained without

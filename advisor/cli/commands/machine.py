@@ -70,10 +70,9 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     from advisor.report.prediction import machine_as_json, machine_as_text
     from costdb.machines import load_machine
     from costdb.store.database import newest_results, reading
-    from costdb.store.place import store_path
 
     machine = load_machine(name)
-    with reading(store_path()) as connection:
+    with reading() as connection:
         found = newest_results(connection, machine.name)
     as_json, style = output_format == JSON, text_style(None)
     write_out(

@@ -79,7 +79,7 @@ def _forgotten() -> int:
 
     if not store_path().is_file():
         return 0
-    with writing(store_path()) as connection:
+    with writing() as connection:
         return forget_observations(connection)
 
 

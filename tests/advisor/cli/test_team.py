@@ -8,7 +8,6 @@ from costdb.documents import store_profile
 from costdb.evaluate import Ratio
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.place import store_path
 from tests.advisor.cli.commands import EXAMPLES, Program
 
 KERNEL = (EXAMPLES / "box_sum.py").read_text()
@@ -43,7 +42,7 @@ def calibrated(name: str) -> None:
         }  # fmt: skip
         gain = Ratio(8.0, 9.0, 10.0)
         one = Evidence(machine, "box_sum", "ADV201", {"N": 1000, "b": 3}, gain, gain, circumstances)
-        with writing(store_path()) as connection:
+        with writing() as connection:
             add_evidence(connection, one)
 
 

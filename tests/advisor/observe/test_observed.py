@@ -174,7 +174,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep(path: Path, *observed: Seen) -> None:
-    with writing(store_path()) as connection:
+    with writing() as connection:
         add_observations(
             connection,
             [
@@ -194,7 +194,7 @@ def test_a_later_run_replaces_what_it_saw_and_nothing_else(data: Path) -> None:
     keep(file, scale("F", (8, 8)))
     assert known.of_file(str(file)) == (scale("F", (8, 8)),)
     assert known.of_file(str(other)) == (scale("C"),)
-    with writing(store_path()) as connection:
+    with writing() as connection:
         assert forget_observations(connection, str(file)) == 1
         assert forget_observations(connection) == 1
     assert known.of_file(str(other)) == ()

@@ -61,10 +61,9 @@ def test_kernels_and_their_rewrites_are_run_and_compared(
     assert "ADV201" in lines[2] and "equal" in lines[2]
     assert "median error of predicted times" in out
     from costdb.store.database import reading
-    from costdb.store.place import store_path
     from tests.stored import evidence_on
 
-    with reading(store_path()) as connection:
+    with reading() as connection:
         found = evidence_on(connection, "here")
     assert {(one.kernel, one.code) for one in found} == {("box_sum", "ADV201")}
     assert all(one.measured.low <= one.measured.mid <= one.measured.high for one in found)

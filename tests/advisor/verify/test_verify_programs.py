@@ -17,7 +17,6 @@ from advisor.verify.verdict import Verdict
 from advisor.verify.worker import alike
 from costdb.machines import load_machine
 from costdb.store.database import reading
-from costdb.store.place import store_path
 from tests.stored import evidence_on
 
 pytestmark = pytest.mark.skipif(
@@ -79,7 +78,7 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
     (rewrite,) = program["rewrites"]
     assert rewrite["rule"] == "ADV603" and rewrite["equal"] is True
     gain = rewrite["measured_before_s"] / rewrite["measured_after_s"]
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert connection is not None
         (kept,) = evidence_on(connection, "own")
     assert (kept.kernel, kept.code, kept.circumstances["ranks"]) == ("main", "ADV603", "2")

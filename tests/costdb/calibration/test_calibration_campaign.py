@@ -95,7 +95,7 @@ def quick(*sections, **options):
 
 
 def stored(name, machine="here"):
-    with reading(store_path()) as connection:
+    with reading() as connection:
         return measured_of(connection, machine, name)
 
 

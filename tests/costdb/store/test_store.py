@@ -59,11 +59,11 @@ def test_documents_and_evidence_come_back_as_they_went_in():
     evidence = Evidence(
         "here", "box_sum", "ADV201", {"N": 9}, Ratio(1, 2, 3), Ratio(1.5, 1.6, 1.7), {"date": "d"}
     )
-    with writing(store_path()) as connection:
+    with writing() as connection:
         add(connection, {})
         add(connection)
         add_evidence(connection, evidence)
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert found(connection) == FOUND
         assert newest_document(connection, "here", MEASURED, "loops") is None
         assert evidence_on(connection, "here") == (evidence,)
@@ -71,7 +71,7 @@ def test_documents_and_evidence_come_back_as_they_went_in():
 
 
 def test_a_transaction_that_fails_leaves_no_trace():
-    with writing(store_path()) as connection:
+    with writing() as connection:
         with pytest.raises(RuntimeError), transaction(connection):
             connection.execute("INSERT INTO profiles VALUES ('a', '{}', 'x', 'now')")
             raise RuntimeError
@@ -79,9 +79,9 @@ def test_a_transaction_that_fails_leaves_no_trace():
 
 
 def test_a_callers_own_errors_are_its_own():
-    with pytest.raises(FileNotFoundError), writing(store_path()):
+    with pytest.raises(FileNotFoundError), writing():
         raise FileNotFoundError
-    with pytest.raises(FileNotFoundError), reading(store_path()):
+    with pytest.raises(FileNotFoundError), reading():
         raise FileNotFoundError
 
 
@@ -89,13 +89,13 @@ WRITTEN = ["advise.sqlite3"]
 
 
 def test_reading_creates_nothing_and_leaves_nothing(data_directory):
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert found(connection) is None
     assert not data_directory.exists()
     fill()
     assert files(data_directory) == WRITTEN
     before = store_path().read_bytes()
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert found(connection) == FOUND
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             connection.execute("DELETE FROM results")
@@ -105,21 +105,21 @@ def test_reading_creates_nothing_and_leaves_nothing(data_directory):
 
 def test_readers_see_what_is_committed_while_one_writes():
     fill()
-    with writing(store_path()) as writer, transaction(writer):
+    with writing() as writer, transaction(writer):
         writer.execute("DELETE FROM results")
-        with reading(store_path()) as reader:
+        with reading() as reader:
             assert found(reader) == FOUND
-    with reading(store_path()) as reader:
+    with reading() as reader:
         assert found(reader) is None
 
 
 def test_an_empty_file_is_an_empty_store(data_directory):
     data_directory.mkdir()
     store_path().touch()
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert found(connection) is None
     fill()
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert found(connection) == FOUND
 
 
@@ -142,7 +142,7 @@ def test_damage_is_one_line_that_says_what_to_do_and_touches_nothing(data_direct
     fill()
     DAMAGE[kind](store_path())
     before = store_path().read_bytes()
-    with pytest.raises(StoreError) as refusal, reading(store_path()) as connection:
+    with pytest.raises(StoreError) as refusal, reading() as connection:
         connection.execute("SELECT * FROM profiles").fetchall()
         found(connection)
     assert "\n" not in str(refusal.value)
@@ -199,7 +199,7 @@ def test_another_programs_database_is_refused_and_left_alone(data_directory):
 def test_a_directory_that_cannot_be_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "file" / "data"))
-    with pytest.raises(StoreError) as refusal, writing(store_path()):
+    with pytest.raises(StoreError) as refusal, writing():
         pass
     assert "\n" not in str(refusal.value)
     assert machine_names()

@@ -29,17 +29,17 @@ from costdb.store.evidence import (
     stored_functions,
     stored_profile_names,
 )
-from costdb.store.place import StoreError, store_path
+from costdb.store.place import StoreError
 from tests.stored import evidence_on
 
 
 def kept(machine="here"):
-    with reading(store_path()) as connection:
+    with reading() as connection:
         return newest_results(connection, machine)
 
 
 def add(*results):
-    with writing(store_path()) as connection:
+    with writing() as connection:
         for one in results:
             add_result(connection, one)
 
@@ -63,7 +63,7 @@ def data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def add_profile(name: str) -> None:
-    with writing(store_path()) as connection, transaction(connection):
+    with writing() as connection, transaction(connection):
         connection.execute("INSERT OR REPLACE INTO profiles VALUES (?, '{}', '', '')", (name,))
 
 
@@ -111,13 +111,13 @@ def test_readers_see_what_was_written_last(
             profiles.discard(str(value))
         elif step == "evidence":
             size = int(value)
-            with writing(store_path()) as connection:
+            with writing() as connection:
                 add_evidence(connection, evidence("here", size, "1", 1.0 + number))
             measured.pop(size, None)
             measured[size] = 1.0 + number
         elif step == "function":
             seen = Observation(str(value), "function", "f", {"n": number}, "p")
-            with writing(store_path()) as connection:
+            with writing() as connection:
                 add_observations(connection, [seen])
             functions = [one for one in functions if one != value] + [str(value)]
         assert set(stored_profile_names()) == profiles
@@ -145,9 +145,9 @@ def test_of_equal_runs_the_newest_is_kept_and_others_stay_apart() -> None:
         evidence("here", 1, "1", 1.7),
         evidence("there", 1, "1", 1.8),
     ]
-    with writing(store_path()) as connection:
+    with writing() as connection:
         for one in given_rows:
             add_evidence(connection, one)
     assert [one.read() for one in stored_evidence("here")] == [given_rows[1], given_rows[2]]
-    with reading(store_path()) as connection:
+    with reading() as connection:
         assert evidence_on(connection, "here") == tuple(given_rows[:3])
