@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from costdb.arrays.amounts import (
@@ -25,7 +25,7 @@ from costdb.arrays.amounts import (
 from costdb.evaluate import Domain, Missing, Priced, Term, one_after_another
 from costdb.expr import ZERO, Expr, conditional, less, num, sym
 from costdb.expr.nodes import Num, add, multiply
-from costdb.machines import Json, Machine, MachineError, is_residual, quantity_of
+from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, interval_of, lacking
 from costdb.quantity import Provenance, Quantity, anywhere
 from costdb.records import dataclass, field, replace
@@ -84,14 +84,11 @@ class Rates:
     ----------
     place : tuple of str
         Class and element type that were measured.
-    document : mapping
-        The coefficients, as the profile has them.
     stands_in : bool
         Whether they are of another class or element type than was asked for.
     """
 
     place: tuple[str, str]
-    document: Mapping[str, Json]
     stands_in: bool
 
 
@@ -100,21 +97,9 @@ def rates_of(machine: Machine, key: str, dtype: str) -> Rates | None:
     for candidate in (key, *_CLASSES.get(key, ())):
         measured = machine.section(SECTION, "rates", candidate)
         for name in _nearest(dtype, measured, by_width=candidate in _BY_WIDTH):
-            section = machine.section(SECTION, "rates", candidate, name)
             exact = candidate == key and name in (dtype, "any")
-            return Rates((candidate, name), section, not exact)
+            return Rates((candidate, name), not exact)
     return None
-
-
-def quantity_at(machine: Machine, rates: Rates, path: tuple[str, ...]) -> Quantity | None:
-    """Return a coefficient of some rates, None where they have none."""
-    found: Json = dict(rates.document)
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or "value" not in found:
-        return None
-    quantity = quantity_of(found, machine.sources, independent=is_residual(path[-1]))
-    return estimated(quantity, rates.place) if rates.stands_in else quantity
 
 
 def estimated(quantity: Quantity, place: tuple[str, ...]) -> Quantity:
@@ -129,7 +114,7 @@ def estimated(quantity: Quantity, place: tuple[str, ...]) -> Quantity:
     )
 
 
-def _nearest(dtype: str, measured: Mapping[str, Json], *, by_width: bool) -> Iterator[str]:
+def _nearest(dtype: str, measured: Collection[str], *, by_width: bool) -> Iterator[str]:
     """Yield measured element types, nearest first."""
     yield from (name for name in (dtype, "any") if name in measured)
     kind, width = _split(dtype)
@@ -285,9 +270,11 @@ class _Pricing:
 
     def stated(self, path: tuple[str, ...]) -> Expr | None:
         """Return a coefficient; of lines, as it is when other ranks want theirs too."""
-        quantity = quantity_at(self.machine, self.rates, path)
+        quantity = self.machine.quantity(SECTION, "rates", *self.rates.place, *path)
         if quantity is None:
             return None
+        if self.rates.stands_in:
+            quantity = estimated(quantity, self.rates.place)
         name, factor = f"{self.name}.{'.'.join(path)}", None
         if self.together is not None and path[0] in LINES:
             factor = line_factor(self.machine, self.together, path[-1])
