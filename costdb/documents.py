@@ -9,7 +9,7 @@ whatever is wrong; a test holds the JSON Schemas to the readers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise, product
 from pathlib import Path
@@ -27,6 +27,7 @@ from costdb.machines import (
     cheap_problems,
     is_line_size,
     machine_of,
+    parts_of,
     place_of,
     read_document,
     to_float,
@@ -362,7 +363,7 @@ def check_profile(document: object, where: str) -> list[str]:
     if not any(problem.endswith("nested too deeply") for problem in problems):
         problems += _not_said_yet(_schema_problems(document), problems)
     if not problems:
-        for path, part in _parts(document):
+        for path, part in parts_of(document):
             if isinstance(part, dict) and "value" in part:
                 problems += _quantity_problems(part, path)
             elif isinstance(part, list) and any("max_bytes" in _object(item) for item in part):
@@ -398,18 +399,6 @@ def _narrowed(error: ValidationError) -> ValidationError:
 def _not_said_yet(found: Iterator[str], known: list[str]) -> list[str]:
     places = {problem.split(": ", 1)[0] for problem in known}
     return [problem for problem in found if problem.split(": ", 1)[0] not in places]
-
-
-def _parts(value: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
-    """Yield all objects and lists of a document with their places, quantities undivided."""
-    yield path, value
-    inner: Iterable[tuple[object, Json]] = ()
-    if isinstance(value, list):
-        inner = enumerate(value)
-    elif isinstance(value, dict) and "value" not in value:
-        inner = value.items()
-    for key, part in inner:
-        yield from _parts(part, (*path, str(key)))
 
 
 def _quantity_problems(leaf: dict[str, Json], path: tuple[str, ...]) -> Iterator[str]:

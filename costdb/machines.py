@@ -100,6 +100,22 @@ def place_of(path: Iterable[str | int]) -> str:
     return "".join(f"/{escaped(str(key))}" for key in path)
 
 
+def parts_of(value: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
+    """Yield a document and all parts of it with their places."""
+    yield path, value
+    for key, part in inside(value):
+        yield from parts_of(part, (*path, str(key)))
+
+
+def inside(value: Json) -> Iterable[tuple[object, Json]]:
+    """Return the parts of an object or a list; quantities and lists of plain values have none."""
+    if isinstance(value, dict) and "value" not in value:
+        return value.items()
+    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        return enumerate(value)
+    return ()
+
+
 def escaped(key: str) -> str:
     """Return a key as it is spelt within a JSON pointer on one line."""
     return key.replace("~", "~0").replace("/", "~1").replace("\n", "\\n")

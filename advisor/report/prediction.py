@@ -12,7 +12,7 @@ from advisor.finding import INTERPOLATED, MEASURED
 from advisor.report.style import Style, column_for, duration, json_text, one_line, ratio, table
 from costdb.choosing import Choice, Chosen, Prediction
 from costdb.evaluate import Estimate, TermEstimate
-from costdb.machines import Json, Machine, place_of, quantity_of
+from costdb.machines import Json, Machine, inside, parts_of, place_of, quantity_of
 from costdb.quantity import Omission, Quantity
 from costdb.records import dataclass, grouped
 
@@ -367,31 +367,19 @@ def _quantity(place: str, leaf: Mapping[str, Json], quantity: Quantity) -> dict[
 
 
 def _quantities(machine: Machine) -> Iterator[tuple[str, Mapping[str, Json], Quantity]]:
-    for path, leaf in _leaves(machine):
-        if isinstance(leaf, dict):
+    for path, leaf in _stated(machine):
+        if isinstance(leaf, dict) and "value" in leaf:
             yield place_of(path), leaf, quantity_of(leaf, machine.sources)
 
 
 def _settings(machine: Machine) -> Iterator[tuple[str, Json]]:
-    for path, leaf in _leaves(machine):
-        if not isinstance(leaf, dict):
+    for path, leaf in _stated(machine):
+        if not isinstance(leaf, dict) and not inside(leaf):
             yield place_of(path), leaf
 
 
-def _leaves(machine: Machine) -> Iterator[tuple[tuple[str, ...], Json]]:
-    for key in models_of(machine):
-        yield from _below((key,), machine.document[key])
-
-
-def _below(path: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...], Json]]:
-    if isinstance(value, dict) and "value" not in value:
-        for key, inner in value.items():
-            yield from _below((*path, key), inner)
-    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
-        for index, inner in enumerate(value):
-            yield from _below((*path, str(index)), inner)
-    else:
-        yield path, value
+def _stated(machine: Machine) -> Iterator[tuple[tuple[str, ...], Json]]:
+    return parts_of({key: machine.document[key] for key in models_of(machine)})
 
 
 def _json(content: Mapping[str, Any]) -> str:
