@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from os import path as paths
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from advisor.codec import decode
 from advisor.finding import MODULE, OBSERVED
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, grouped, replace
 from costdb.store.place import StoreError, state_of, store_path
 
 Layout = Literal["C", "F", "A"]
@@ -464,44 +464,34 @@ class Observations:
 
     report: Callable[[str], None] = report_nowhere
     _state: object = None
-    _known: Mapping[str, tuple[Seen, ...]] = field(default_factory=dict)
-    _messages: Mapping[str, tuple[SeenMessages, ...]] = field(default_factory=dict)
+    _known: Mapping[tuple[str, str], Sequence[Any]] = field(default_factory=dict)
 
     def of_file(self, path: str) -> tuple[Seen, ...]:
         """Return what is known of the functions of a file, in the order it was stored."""
-        self._renew()
-        return self._known.get(paths.realpath(path), ()) if self._known else ()
+        return self._of(FUNCTION, path)
 
     def messages_of_file(self, path: str) -> tuple[SeenMessages, ...]:
         """Return what is known of the messages that the lines of a file send and receive."""
-        self._renew()
-        return self._messages.get(paths.realpath(path), ()) if self._messages else ()
+        return self._of(MESSAGE, path)
 
-    def _renew(self) -> None:
+    def _of(self, kind: str, path: str) -> tuple[Any, ...]:
         state = state_of(store_path())
         if state != self._state:
             self._state = state
-            self._known, self._messages = ({}, {}) if state is None else self._read()
+            self._known = {} if state is None else self._read()
+        return tuple(self._known.get((kind, paths.realpath(path)), ())) if self._known else ()
 
-    def _read(
-        self,
-    ) -> tuple[Mapping[str, tuple[Seen, ...]], Mapping[str, tuple[SeenMessages, ...]]]:
-        from costdb.store.evidence import stored_functions, stored_messages
+    def _read(self) -> Mapping[tuple[str, str], Sequence[Any]]:
+        from costdb.store.evidence import stored_observations
 
-        found: dict[str, list[Seen]] = {}
-        messages: dict[str, list[SeenMessages]] = {}
+        kinds: Mapping[str, type[Seen | SeenMessages]] = {FUNCTION: Seen, MESSAGE: SeenMessages}
         try:
             # what an older version stored has another form: a new run tells it again
-            for path, document in stored_functions():
-                if SEEN in document:
-                    found.setdefault(path, []).append(decode(Seen, document[SEEN]))
-            for path, document in stored_messages():
-                if SEEN in document:
-                    messages.setdefault(path, []).append(decode(SeenMessages, document[SEEN]))
+            return grouped(
+                ((kind, path), decode(kinds[kind], document[SEEN]))
+                for kind, path, document in stored_observations()
+                if SEEN in document
+            )
         except (StoreError, TypeError, ValueError) as error:
             self.report(f"advise: observed sizes are left out: {error}")
-            return {}, {}
-        return (
-            {path: tuple(seen) for path, seen in found.items()},
-            {path: tuple(seen) for path, seen in messages.items()},
-        )
+            return {}

@@ -130,17 +130,16 @@ class _Held:
         Documents as they are stored, by name.
     evidence : list
         Rows of the table, without their numbers, oldest first.
-    functions, messages : list of (path, document)
-        What runs showed of them, in the order in which it was stored.
+    observations : list of (kind, path, document)
+        What runs showed of functions and messages, in the order in which it was stored.
     """
 
     profiles: Mapping[str, str]
     evidence: list[tuple[str, ...]]
-    functions: list[tuple[str, Any]]
-    messages: list[tuple[str, Any]]
+    observations: list[tuple[str, str, Any]]
 
 
-_NOTHING = _Held({}, [], [], [])
+_NOTHING = _Held({}, [], [])
 # The last one used, by path and state: a run asks more than once, a server at every edit.
 _last: list[tuple[Path, State, _Held]] = []
 
@@ -170,20 +169,12 @@ def stored_evidence(machine: str) -> tuple[StoredEvidence, ...]:
     return tuple(StoredEvidence(row) for row in _held().evidence if row[0] == machine)
 
 
-def stored_functions() -> list[tuple[str, Any]]:
-    """Return what runs showed of functions, as paths and documents, in the order it was stored.
+def stored_observations() -> list[tuple[str, str, Any]]:
+    """Return what runs showed, as kinds, paths and documents, in the order it was stored.
 
     Raises as :func:`stored_profile`.
     """
-    return _held().functions
-
-
-def stored_messages() -> list[tuple[str, Any]]:
-    """Return what runs showed of messages, as paths and documents, in the order it was stored.
-
-    Raises as :func:`stored_profile`.
-    """
-    return _held().messages
+    return _held().observations
 
 
 def _held() -> _Held:
@@ -207,12 +198,9 @@ def _looked_up(connection: sqlite3.Connection) -> _Held:
         "SELECT machine, kernel, code, bindings, predicted, measured, circumstances "
         "FROM evidence ORDER BY id"
     )
-    seen: dict[str, list[tuple[str, Any]]] = {"function": [], "message": []}
-    for kind, path, document in connection.execute(
-        "SELECT kind, path, document FROM observations ORDER BY id"
-    ):
-        seen[kind].append((path, from_text(document)))
-    return _Held(dict(profiles.fetchall()), _newest(evidence), seen["function"], seen["message"])
+    seen = connection.execute("SELECT kind, path, document FROM observations ORDER BY id")
+    observations = [(kind, path, from_text(document)) for kind, path, document in seen]
+    return _Held(dict(profiles.fetchall()), _newest(evidence), observations)
 
 
 def _newest(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:

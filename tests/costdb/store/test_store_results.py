@@ -26,7 +26,7 @@ from costdb.store.evidence import (
     Evidence,
     add_evidence,
     stored_evidence,
-    stored_functions,
+    stored_observations,
     stored_profile_names,
 )
 from costdb.store.place import StoreError
@@ -121,7 +121,7 @@ def test_readers_see_what_was_written_last(
                 add_observations(connection, [seen])
             functions = [one for one in functions if one != value] + [str(value)]
         assert set(stored_profile_names()) == profiles
-        assert [path for path, _ in stored_functions()] == functions
+        assert [path for kind, path, _ in stored_observations() if kind == "function"] == functions
         known = [one.read() for one in stored_evidence("here")]
         found = {int(one.bindings["N"]): one.measured.mid for one in known}
         assert found == measured and list(found) == list(measured)
