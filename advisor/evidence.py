@@ -19,7 +19,7 @@ from advisor.finding import (
     Verdict,
 )
 from advisor.report.style import ratio
-from costdb.store.evidence import StoredEvidence, stored_evidence
+from costdb.store.evidence import Row, evidence_in, stored_evidence
 from costdb.store.place import StoreError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ RESULTS, DIFFER = "results", "differ"
 """Circumstance, and its value, of runs that gave other results than before the edit."""
 
 
-def known_of(machine: str) -> tuple[StoredEvidence, ...]:
+def known_of(machine: str) -> tuple[Row, ...]:
     """Return the stored evidence on a machine, oldest first; none where the store has no use."""
     try:
         return stored_evidence(machine)
@@ -47,7 +47,7 @@ def known_of(machine: str) -> tuple[StoredEvidence, ...]:
 
 def with_evidence(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings with what was measured of them on their machine."""
-    known: dict[str, tuple[StoredEvidence, ...]] = {}
+    known: dict[str, tuple[Row, ...]] = {}
     made = []
     for finding in findings:
         machine = finding.evidence.machine
@@ -60,11 +60,11 @@ def with_evidence(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(made)
 
 
-def _with(finding: Finding, known: Sequence[StoredEvidence]) -> Finding:
+def _with(finding: Finding, known: Sequence[Row]) -> Finding:
     """Return a finding with the newest runs at its sizes; where there are none, at other sizes."""
     subject = finding.kernel, finding.code
     # of all others the numbers need not be read
-    read = [one.read() for one in reversed(known) if one.subject == subject]
+    read = [evidence_in(row) for row in reversed(known) if row[1:3] == subject]
     runs = [one for one in read if _is_about(one, finding)]
     own = [one for one in runs if one.circumstances.get(RESULTS) != DIFFER]
     compared = next((one for one in runs if RESULTS in one.circumstances), None)

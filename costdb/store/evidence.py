@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from costdb.records import dataclass
 from costdb.store.place import State, from_text, state_of, store_path, to_text
 
 if TYPE_CHECKING:
     import sqlite3
-    from pathlib import Path
 
     from costdb.evaluate import Ratio
 
@@ -71,7 +70,7 @@ def add_evidence(connection: sqlite3.Connection, evidence: Evidence) -> None:
         insert(connection, "evidence", row)
 
 
-def evidence_in(row: Sequence[str]) -> Evidence:
+def evidence_in(row: Row) -> Evidence:
     """Return the evidence of a row: the columns of the table but its number and time.
 
     Raises
@@ -97,27 +96,9 @@ def evidence_in(row: Sequence[str]) -> Evidence:
 # Read-only look-ups; where there is no store they create none, and open no database.
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEvidence:
-    """Evidence as it is stored: whoever only looks which there is need not read its numbers."""
-
-    columns: tuple[str, ...]
-
-    @property
-    def subject(self) -> tuple[str, str]:
-        """The kernel and the code of the rule."""
-        return self.columns[1], self.columns[2]
-
-    def read(self) -> Evidence:
-        """Return it with its numbers.
-
-        Raises
-        ------
-        StoreError
-            A value was altered since.
-        """
-
-        return evidence_in(self.columns)
+Row: TypeAlias = tuple[str, ...]
+"""Evidence as it is stored, for :func:`evidence_in`: whoever only looks for that of a kernel and a
+rule, the second and third column, need not read its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +116,7 @@ class _Held:
     """
 
     profiles: Mapping[str, str]
-    evidence: list[tuple[str, ...]]
+    evidence: list[Row]
     observations: list[tuple[str, str, Any]]
 
 
@@ -161,12 +142,12 @@ def stored_profile_names() -> tuple[str, ...]:
     return tuple(sorted(_held().profiles))
 
 
-def stored_evidence(machine: str) -> tuple[StoredEvidence, ...]:
+def stored_evidence(machine: str) -> tuple[Row, ...]:
     """Return the newest evidence on a machine of each kernel, rule, sizes and number of ranks.
 
     Raises as :func:`stored_profile`; oldest first.
     """
-    return tuple(StoredEvidence(row) for row in _held().evidence if row[0] == machine)
+    return tuple(row for row in _held().evidence if row[0] == machine)
 
 
 def stored_observations() -> list[tuple[str, str, Any]]:
@@ -203,9 +184,9 @@ def _looked_up(connection: sqlite3.Connection) -> _Held:
     return _Held(dict(profiles.fetchall()), _newest(evidence), observations)
 
 
-def _newest(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _newest(rows: Iterable[Row]) -> list[Row]:
     """Return the last row of each machine, kernel, rule, sizes, and of what tells runs apart."""
-    found: dict[object, tuple[str, ...]] = {}
+    found: dict[object, Row] = {}
     for row in rows:
         circumstances = from_text(row[-1])
         key = (*row[:4], *(circumstances.get(name) for name in ("ranks", "file", "title")))

@@ -25,6 +25,7 @@ from costdb.store.database import (
 from costdb.store.evidence import (
     Evidence,
     add_evidence,
+    evidence_in,
     stored_evidence,
     stored_observations,
     stored_profile_names,
@@ -122,7 +123,7 @@ def test_readers_see_what_was_written_last(
             functions = [one for one in functions if one != value] + [str(value)]
         assert set(stored_profile_names()) == profiles
         assert [path for kind, path, _ in stored_observations() if kind == "function"] == functions
-        known = [one.read() for one in stored_evidence("here")]
+        known = list(map(evidence_in, stored_evidence("here")))
         found = {int(one.bindings["N"]): one.measured.mid for one in known}
         assert found == measured and list(found) == list(measured)
 
@@ -148,6 +149,6 @@ def test_of_equal_runs_the_newest_is_kept_and_others_stay_apart() -> None:
     with writing() as connection:
         for one in given_rows:
             add_evidence(connection, one)
-    assert [one.read() for one in stored_evidence("here")] == [given_rows[1], given_rows[2]]
+    assert list(map(evidence_in, stored_evidence("here"))) == [given_rows[1], given_rows[2]]
     with reading() as connection:
         assert evidence_on(connection, "here") == tuple(given_rows[:3])
