@@ -357,7 +357,7 @@ def _is_many(value: ast.expr, names: Names) -> bool:
         return False
     name = ast.unparse(value.func).rpartition(".")[2]
     if names.imported(value.func) == f"numpy.{name}":
-        few = (getattr(one, "elts", None) and _is_short(one) for one in value.args)
+        few = (0 < len(getattr(one, "elts", ())) <= SHORT for one in value.args)
         known = name in _ARRAYS or name in FUNCTIONS or name in ELEMENTWISE
         return known and not any(few)
     sized = len(value.args) > SIZE_AT.get(name, 99) or any(k.arg == "size" for k in value.keywords)
@@ -372,13 +372,6 @@ def _is_list(value: ast.expr) -> bool:
         case ast.Call(func):
             return ast.unparse(func).rpartition(".")[2] in ("list", "sorted", "split", "tolist")
     return isinstance(value, ast.ListComp)
-
-
-def _is_short(value: ast.expr | None) -> bool:
-    """Return whether a value is a text, or a list of few."""
-    parts = getattr(value, "elts", None)
-    short = parts is not None and len(parts) <= SHORT
-    return short or isinstance(value, ast.Constant | ast.JoinedStr)
 
 
 # --- arrays that grow -----------------------------------------------------------------------------

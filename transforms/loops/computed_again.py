@@ -21,10 +21,11 @@ exp_x = np.exp(x)
 p = exp_x / exp_x.sum()
 ```
 
-**When it stays quiet.** Where the prediction gains nothing; for numbers of constants alone; where
-names that it is computed from are bound again, or arrays stored to; where it may not be computed at
-all; where it is an array that something else gets hold of, and might change. Of statements that are
-not understood it is asked only what they could change.
+**When it stays quiet.** Where the prediction gains nothing; without a price, less than 5 % of what
+its function computes, and one number by NumPy in a loop that does more; lists that nothing shows to
+be long; numbers of constants alone; where names that it is computed from are bound again, or arrays
+stored to; where it may not be computed at all; where it is an array that something else gets hold
+of, and might change. Of statements that are not understood it is asked only what they could change.
 
 **Fix safety.** Safe in one block: the value is the one that was computed there first. Unsafe where
 a loop may not run, which would then compute it for nothing, or fail; where what is stored to may
