@@ -48,15 +48,19 @@ def before(span: Span) -> Span:
 
 def parenthesised(span: Span, context: SourceContext) -> Span:
     """Return an expression with the parentheses around it, unless they hold more, or call."""
-    ahead = context.lines[span.start_line - 1][: span.start_column]
-    behind = context.lines[span.end_line - 1][span.end_column :]
-    before = ahead[:-1].rstrip()
+    lines, (first, start), (last, end) = context.lines, span.start, span.end
+    while first > 1 and not lines[first - 1][:start].strip():
+        first, start = first - 1, len(lines[first - 2])
+    while last < len(lines) and not lines[last - 1][end:].strip():
+        last, end = last + 1, 0
+    ahead, behind = lines[first - 1][:start].rstrip(), lines[last - 1][end:]
+    before, end = ahead[:-1].rstrip(), end + len(behind) - len(behind.lstrip())
     word = re.split(r"\W", before)[-1]
     apart = len(before) < len(ahead) - 1 and iskeyword(word)
     called = not apart if word else before.endswith((")", "]", "}", '"', "'"))
-    if not (ahead.endswith("(") and behind.startswith(")")) or called:
+    if not (ahead.endswith("(") and behind.lstrip().startswith(")")) or called:
         return span
-    return Span(span.start_line, span.start_column - 1, span.end_line, span.end_column + 1)
+    return Span(first, len(ahead) - 1, last, end + 1)
 
 
 def line_of(first: int, last: int | None = None) -> Span:

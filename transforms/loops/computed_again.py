@@ -41,6 +41,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import dedent
 
 from advisor.ir.functions import names_around
 from advisor.ir.kernel import Kernel, Legality, Proposal, with_part
@@ -83,6 +84,8 @@ from transforms.kit.rewrite import (
 )
 
 _SHOWN = 40
+_LONG = 72
+"""Characters from which on an expression keeps its lines."""
 _MANY = 4
 """Names that make another one too long."""
 _OPERATORS = {
@@ -277,10 +280,22 @@ class _Again:
             self.kernel = kernel.with_locals({name: type_of(computed.value, kernel)})
         if computed is not None and not self.same.name:
             self.before.append(computed)
-            self.lines.append((spans[0], f"{name} = {text}"))
+            self.lines.append((spans[0], f"{name} = {self._laid_out(spans[0], text)}"))
         places = [parenthesised(span, context) for span in spans[bool(self.same.name) :]]
         self.edits += [Edit(place, name) for place in places]
         self.texts.append(text)
+
+    def _laid_out(self, span: Span, text: str) -> str:
+        """Return the text of an expression, on the lines that it has where it is long."""
+        context, indent = self.kernel.context, indent_at(self.start.span, self.kernel.context)
+        first, *rest = context.text(span).split("\n")
+        if not rest or len(text) < _LONG:
+            return text
+        inner = f"\n{indent}{context.indent}"
+        lines = (first, *dedent("\n".join(rest)).splitlines())
+        found = f"({inner}{inner.join(lines)}\n{indent})"
+        # within texts of several lines blanks count
+        return found if ast.unparse(ast.parse(found, mode="eval")) == text else text
 
     def _argued(self, read: Sequence[str]) -> Legality:
         """Return why results stay, given the names that are read."""
@@ -331,11 +346,24 @@ def _wanted(node: ast.expr) -> str:
         case ast.BinOp(op=op):
             return _OPERATORS.get(type(op), "shared")
         case ast.Call(func=ast.Attribute(value, name), args=args):
-            of = dict.fromkeys(names_in(args[0] if args else value))
+            of = dict.fromkeys(_held_in(args[0] if args else value))
             return "_".join([name, *(of if 0 < len(of) < _MANY else ["value"])])
         case ast.Call(func=ast.Name(name)):
             return f"{name}_value"
+        case ast.Subscript() if 1 < len(of := dict.fromkeys(_held_in(node))) < _MANY:
+            return "_".join(of)
     return "shared"
+
+
+def _held_in(node: ast.AST) -> Iterator[str]:
+    """Yield what things in an expression are called, without what they are attributes of."""
+    match node:
+        case ast.Attribute(ast.Name("self"), name) | ast.Name(name):
+            short = name.strip("_")
+            yield from [short] if short not in ("", "np", "numpy", "self") else []
+        case _:
+            for one in ast.iter_child_nodes(node):
+                yield from _held_in(one)
 
 
 TRANSFORM = KernelRule("ADV506", "computed-again", __doc__ or "", propose, moves=True)

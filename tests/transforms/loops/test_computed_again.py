@@ -43,6 +43,17 @@ WRITTEN = [
         "s = np.exp(x).sum()\ns = s + 1\nreturn s + np.exp(x).sum()",
         "exp_x = np.exp(x)\ns = exp_x.sum()\ns = s + 1\nreturn s + exp_x.sum()",
     ),
+    # what is long keeps its lines, and a name needs no parentheses
+    (
+        "for k in range(len(x)):\n    y += k * (\n        np.exp(x) * c + np.cos(x) * 2.0\n"
+        "        - np.log(x * x + 1.0) * 4.0\n            + np.sin(x) * 3.0\n    )",
+        "total = (\n    np.exp(x) * c + np.cos(x) * 2.0\n    - np.log(x * x + 1.0) * 4.0\n"
+        "        + np.sin(x) * 3.0\n)\nfor k in range(len(x)):\n    y += k * total",
+    ),
+    (
+        "for k in range(len(x)):\n    y += k * (\n        np.exp(x)\n        * c\n    )",
+        "product = np.exp(x) * c\nfor k in range(len(x)):\n    y += k * product",
+    ),
     # not the same value, or not surely computed
     ("s = np.exp(x).sum()\nx[0] = 1.0\nreturn s + np.exp(x).sum()", None),
     ("s = np.exp(x * c).sum()\nc = c + 1\nreturn s + np.exp(x * c).sum()", None),
@@ -61,7 +72,7 @@ WRITTEN = [
     ("t = np.exp(x)\nu = np.exp(x)\nt[0] = 1.0\nreturn t, u", None),
     ("return x + y", None),
     ("for k in range(9):\n    c, s = x[x > c].mean(), x[x > c].std()",
-     "for k in range(9):\n    shared = x[x > c]\n    c, s = shared.mean(), shared.std()"),
+     "for k in range(9):\n    x_c = x[x > c]\n    c, s = x_c.mean(), x_c.std()"),
     (
         "t = np.exp(x)\nfor k in range(3):\n    y += np.exp(x) * 2\n    t[0] = 5.0\nreturn t",
         "t = np.exp(x)\nproduct = np.exp(x) * 2\nfor k in range(3):\n    y += product\n"
