@@ -146,8 +146,9 @@ class SizeBinding:
     origin: str = ""
 
 
+@lru_cache(maxsize=4)
 def lines_of(source: str) -> list[str]:
-    """Return the lines of a source as spans count them, without their ends."""
+    """Return the lines of a source as spans count them, without their ends; nobody changes them."""
     return _LINE_END.split(source)
 
 
