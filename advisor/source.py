@@ -215,8 +215,12 @@ def tree_of(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
-_PROGRESS = re.compile(r"\b(tqdm\w*|trange|track|progress_?bar|alive_it)\b")
-"""Functions of tqdm, rich, fastprogress, progressbar2 and alive-progress."""
+_PROGRESS = re.compile(
+    r"\b(?:tqdm\b.*\.(?:tqdm\w*|trange)|rich\.progress\.track|fastprogress\b.*\.progress_bar"
+    r"|progressbar\.progressbar|alive_progress\.alive_it)"
+)
+"""Functions that show how far a loop is that goes through what they are given."""
+_BARS = re.compile(r"^[ \t]*(?:from|import)[ \t]+.*(?:tqdm|rich|progress)", re.MULTILINE)
 
 
 @lru_cache(maxsize=4)
@@ -225,7 +229,7 @@ def without_progress(source: str) -> str:
 
     All else stands where it stood.
     """
-    if not _PROGRESS.search(source):
+    if not _BARS.search(source):
         return source
     try:
         nodes = [*ast.walk(ast.parse(source))]
@@ -241,10 +245,10 @@ def without_progress(source: str) -> str:
 
     for call in every(ast.Call, *through):
         root, *rest = ast.unparse(call.func).split(".")
-        name = ".".join((imports.get(root, ""), *rest)).rpartition(".")[2]
-        if root in imports and call.args and _PROGRESS.fullmatch(name):
+        name = ".".join((imports.get(root, ""), *rest))
+        if call.args and _PROGRESS.fullmatch(name):
             func, whole = span_of(call.func, lines), span_of(call, lines)
-            counts = name == "trange"
+            counts = name.endswith(".trange")
             blank(func.start, func.end)
             blank(
                 span_of(call.args[-1 if counts else 0], lines).end,

@@ -224,7 +224,7 @@ _PYTHON_2: Final = re.compile(
 
 
 def parse(path: str, source: str) -> cst.Module:
-    """Return the tree of a file.
+    """Return the tree of a file, in which no loop shows its progress.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def parse(path: str, source: str) -> cst.Module:
     """
     check_parseable(path, source)
     try:
-        return cst.parse_module(source)
+        return cst.parse_module(without_progress(source))
     except cst.ParserSyntaxError as error:
         raise _not_parsed(path, source, error) from error
     except cst.CSTValidationError as error:
@@ -316,8 +316,6 @@ def tree_of(path: str, source: str) -> Tree:
         As :func:`advisor.frontend.trees.parse` does.
     """
     module = parse(path, source)
-    if (plain := without_progress(source)) != source:
-        module = cst.parse_module(plain)
     # worked out when first asked: of most modules beside a program nobody asks for any
     placing = cache(lambda: _Placing(module))
     return Tree(

@@ -246,7 +246,6 @@ class Names:
         self.unknown, self.named = "", frozenset[str]()
         self.forget()
         self.foreign = set(self.parameters)
-        self._inner: tuple[int, Mapping[str, list[str]]] = 0, {}
         self.once = {
             one.id: value
             for one, value in self.values.items()
@@ -653,19 +652,16 @@ class Names:
     def reached(self, paths: Iterable[str]) -> frozenset[str]:
         """Return paths and all that may lead to the same memory."""
         found, spread = set[str](), set[frozenset[str]]()
-        if self._inner[0] != len(self.groups):
-            # while they are found there are more and more
-            inner = grouped((root_of(one), one) for one in self.groups if "." in one)
-            self._inner = len(self.groups), inner
+        parts = grouped((root_of(one), one) for one in self.groups if "." in one)
         exact = [(one, one) for one in paths if one]
         # what is part of it, or it is part of, may lead elsewhere by other names
         pending = [*((one, head) for one, _ in exact for head in heads_of(one)), *exact]
         while pending:
             path, other = pending.pop()
             found.add(path)
-            near = self._inner[1].get(root_of(path), ()) if path == other else ()
-            longer = [one for one in near if one.startswith(f"{path}.")]
-            for group in (self.groups.get(one, frozenset()) for one in (other, *longer)):
+            near = parts.get(root_of(path), ()) if path == other else ()
+            inner = [one for one in near if one.startswith(f"{path}.")]
+            for group in (self.groups.get(one, frozenset()) for one in (other, *inner)):
                 if group not in spread:
                     spread.add(group)
                     new = group - {other}

@@ -451,7 +451,7 @@ _CALLED = frozenset({"__init__", "__post_init__", "__call__", "__repr__", "__str
 
 
 def may_be_compiled(node: ast.AST) -> bool:
-    """Return whether something may make another function of one, as it is decorated."""
+    """Return whether a decorator may make another function of one, as a compiler does."""
     return not _decorators(node) <= {*_OF_CLASSES, "property"}
 
 

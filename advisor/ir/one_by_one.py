@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import Enum, auto
 
 from advisor.ir.array_calls import (
@@ -141,10 +141,9 @@ def _of_scope(names: Names, file: File) -> Iterator[_Found]:
                 yield one, one, Kind.PASSED, found
             if ast.unparse(one.func) in ("all", "any", "next"):
                 told.update(walked(one))  # it may end before
-            symmetric = names.imported(one.func) in _EIG and _is_symmetric(one.args, names, file)
-            if symmetric and one not in told and not has_few(one.args[0], names, file):
-                by = f"{ast.unparse(one.func)}h"
-                yield one, one, Kind.SYMMETRIC, (ast.unparse(one.args[0]), by)
+            if one not in told and _is_for_any(one, names, file):
+                shown = ast.unparse(one.args[0]), f"{ast.unparse(one.func)}h"
+                yield one, one, Kind.SYMMETRIC, shown
         elif isinstance(one, ast.Assign | ast.Subscript):
             if halved := _halved(one, names, file):
                 told.add(halved[0])
@@ -241,30 +240,34 @@ def _halved(
     asked = {"left", "right", "compute_uv", "eigvals_only"} & {one.arg for one in call.keywords}
     if not by or asked or not left.issuperset(unneeded) or has_few(matrix, names, file):
         return None
-    if full in _EIG and _is_symmetric([matrix], names, file):
-        by += "h"
+    by += "h" * _is_for_any(call, names, file)
     return call, ast.unparse(func), f"{ast.unparse(func).rpartition('.')[0]}.{by}"
 
 
-def _is_symmetric(
-    nodes: Sequence[ast.AST | None], names: Names, file: File, left: int = _MOST_NAMES
-) -> bool:
+def _is_for_any(call: ast.Call, names: Names, file: File) -> bool:
+    """Return whether a call takes a symmetric matrix, which may be large, for any."""
+    match call:
+        case ast.Call(func, [matrix]) if names.imported(func) in _EIG:
+            return _is_symmetric(matrix, names, file) and not has_few(matrix, names, file)
+    return False
+
+
+def _is_symmetric(node: ast.expr | None, names: Names, file: File, left: int = _MOST_NAMES) -> bool:
     """Return whether a matrix is seen to be a covariance, or a product with its transpose."""
-    match nodes:
-        case [ast.Name() | ast.Attribute() as name] if left:
-            made = file.origins(name, names)
-            each = (([one], file.names_of(scope)) for one, scope in made)
-            return bool(made) and all(_is_symmetric(*one, file, left - 1) for one in each)
-        case [ast.Call(func)] if names.imported(func) in ("numpy.cov", "numpy.corrcoef"):
+    match node:
+        case ast.Name() | ast.Attribute() if left:
+            made = [(one, file.names_of(scope)) for one, scope in file.origins(node, names)]
+            return bool(made) and all(_is_symmetric(*one, file, left - 1) for one in made)
+        case ast.Call(func) if names.imported(func) in ("numpy.cov", "numpy.corrcoef"):
             return True
-        case [ast.BinOp(one, ast.Mult() | ast.Div() as op, other)]:
+        case ast.BinOp(one, ast.Mult() | ast.Div() as op, other):
             sides = [one, other] if isinstance(op, ast.Mult) else [one]
-            return any(_is_symmetric([side], names, file, left) for side in sides)
-        case [
+            return any(_is_symmetric(side, names, file, left) for side in sides)
+        case (
             ast.BinOp(one, ast.MatMult(), other)
             | ast.Call(ast.Attribute(_, "dot" | "matmul"), [one, other])
             | ast.Call(ast.Attribute(one, "dot"), [other])
-        ]:
+        ):
             shown = ast.unparse(one), ast.unparse(other)
             return shown[0] == f"{shown[1]}.T" or shown[1] == f"{shown[0]}.T"
     return False

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 
 from advisor.ir.changes import (
@@ -288,11 +289,12 @@ class _Reader:
         most = max((self.order(one, names) for one in body), default=0)
         loops = [{*walked(one)} for one in every(Loop, *body)]
         kept, texts = list[Any](), dict[str, None]()
-        alone = not set[str]().union(*map(called_in, body)) - {*ELEMENTWISE}
+        plain = own and most == 0
+        # numbers take long only among numbers
+        alone = plain and not {*chain(*map(called_in, body))} - ELEMENTWISE.keys()
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
-            # numbers take long only among numbers
-            asked = own and most == 0 and (alone or bool(called_in(one) - {*ELEMENTWISE}))
+            asked = alone or (plain and bool(called_in(one) - ELEMENTWISE.keys()))
             works = order >= most and (
                 self._is_work(one, names)
                 or (asked and (loop is not None or self._asks_numpy(one, names)))

@@ -11,7 +11,7 @@ from advisor.source import apply_edits, without_progress
 
 IMPORTS = (
     "import numpy as np\nimport tqdm as bars\nfrom tqdm import tqdm, trange\n"
-    "from rich.progress import track\n\n\n"
+    "from rich.progress import track\nimport own\nfrom own import trange as follow\n\n\n"
 )
 LOOPS = {
     'for i in tqdm(range(n), desc="é"):': "for i in (range(n)):",
@@ -22,6 +22,8 @@ LOOPS = {
     "for i in [k for k in tqdm(x)]:": "for i in [k for k in (x)]:",
     # they show none, or are none
     "for i in mine(range(n)):": "for i in mine(range(n)):",
+    "for i in own.track(x, n):": "for i in own.track(x, n):",
+    "for i in follow(x, n):": "for i in follow(x, n):",
     "for i in tqdm(total=n):": "for i in tqdm(total=n):",
     "for i in range(len(tqdm)):": "for i in range(len(tqdm)):",
 }
@@ -45,6 +47,6 @@ def test_a_loop_goes_through_what_the_bar_is_given(loop: str) -> None:
 def test_it_is_told_as_any_loop_and_its_edit_leaves_no_bar(loop: str) -> None:
     source = IMPORTS + SCRIPT.format(loop=loop)
     (found,) = check_source("bars.py", source, Options("node2026", {}, (), (), 1.0)).findings
-    assert found.span.start_line == 8 and found.fix is not None
+    assert found.span.start_line == 10 and found.fix is not None
     left = apply_edits(source, found.fix.edits)
     assert "for" not in left.partition("def")[2] and "x[i]" not in left

@@ -58,7 +58,7 @@ def parenthesised(span: Span, context: SourceContext) -> Span:
     word = re.split(r"\W", before)[-1]
     apart = len(before) < len(ahead) - 1 and iskeyword(word)
     called = not apart if word else before.endswith((")", "]", "}", '"', "'"))
-    if not (ahead.endswith("(") and behind.lstrip().startswith(")")) or called:
+    if not (ahead.endswith("(") and behind.lstrip().startswith(")")) or called or "#" in before:
         return span
     return Span(first, len(ahead) - 1, last, end + 1)
 

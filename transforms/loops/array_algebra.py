@@ -440,19 +440,27 @@ def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
 # Sums.
 
 
+def _factors_summed(
+    value: Value, kernel: Kernel
+) -> tuple[Factors, list[tuple[Expr, ...]], int | None, str] | None:
+    """Return two factors whose products are summed, with their shapes, the axis and the type."""
+    match value:
+        case Reduction(terms, axis, "add", dtype, fused=False):
+            sides = squared_or_multiplied(terms)
+            types = [type_of(side, kernel) for side in sides]
+            if {one.dtype for one in types} == {dtype} and _is_floating(dtype):
+                return sides, [one.extents for one in types], axis, dtype
+    return None
+
+
 @_pattern(
     "sum the products by a product of arrays",
     "a product of arrays keeps no array of all terms",
     _ROUNDING,
 )
 def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
-    match value:
-        case Reduction(terms, axis, "add", dtype, fused=False):
-            sides = squared_or_multiplied(terms)
-            types = [type_of(side, kernel) for side in sides]
-            if {one.dtype for one in types} != {dtype} or not _is_floating(dtype):
-                return
-            shapes = [one.extents for one in types]
+    match _factors_summed(value, kernel):
+        case sides, shapes, axis, dtype:
             if axis is None and shapes[0] == shapes[1] and len(shapes[0]) in (1, 2):
                 yield Reduction(Elementwise("multiply", sides), None, "add", dtype, fused=True)
             for (matrix, other), one in ((sides, shapes), (sides[::-1], shapes[::-1])):
@@ -466,17 +474,13 @@ def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
     _ROUNDING,
 )
 def _by_rows(value: Value, kernel: Kernel) -> Iterator[Value]:
-    match value:
-        case Reduction(terms, int(axis), "add", dtype, fused=False):
-            types = [type_of(side, kernel) for side in squared_or_multiplied(terms)]
-            shapes = [one.extents for one in types]
-            # in float32 the order of many terms is felt: a sum takes them in pairs
-            if {one.dtype for one in types} != {dtype} or dtype not in ("float64", "complex128"):
-                return
+    match _factors_summed(value, kernel):
+        # in float32 the order of many terms is felt: a sum takes them in pairs
+        case sides, shapes, int(axis), "float64" | "complex128" as dtype:
             if shapes[0] == shapes[1] and 2 <= len(shapes[0]) == axis + 1 <= len(_LETTERS):
                 rows = _LETTERS[: axis + 1]
                 stated = ("subscripts", f"{rows},{rows}->{rows[:-1]}"), ("optimize", "False")
-                yield Called("einsum", squared_or_multiplied(terms), shapes[0][:-1], dtype, stated)
+                yield Called("einsum", sides, shapes[0][:-1], dtype, stated)
 
 
 _LETTERS = "ijkl"
