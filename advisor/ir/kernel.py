@@ -167,7 +167,7 @@ class SourceContext:
     computed : tuple of (str, Expr)
         Numbers that the kernel binds once and computes from sizes, and indices that count down.
     identifiers : frozenset of str
-        Every name that the file uses; fresh names must avoid them.
+        Every name that the kernel's function uses; fresh names must avoid them.
     not_builtins : frozenset of str
         Names of builtins that may stand for something else in the kernel.
     comments : tuple of Span
@@ -373,6 +373,8 @@ class Proposal:
         The kernel without what is changed, where that by itself has to be so much faster.
     computing : (str, str) or None
         Its title and reason where calls and steps take less than half of the time of that.
+    of_any_rank : bool
+        Whether it holds also where arrays have more dimensions than it is read with.
     """
 
     title: str
@@ -384,6 +386,7 @@ class Proposal:
     least: tuple[float, float] = ALWAYS
     rest: Kernel | None = None
     computing: tuple[str, str] | None = None
+    of_any_rank: bool = False
 
 
 class Rule(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -239,7 +240,8 @@ def _name_of(word: str, context: SourceContext) -> tuple[str | None, list[Edit]]
                 for alias in statement.names:
                     if alias.name == PACKAGE:
                         return f"{alias.asname or PACKAGE}.{word}", []
-    if found is None or word in context.identifiers or found.names[0].name == "*":
+    taken = re.search(rf"\b{word}\b", context.source)
+    if found is None or taken or found.names[0].name == "*":
         return None, []
     return word, [_import_edit(found, word, context.lines)]
 

@@ -28,7 +28,8 @@ y = np.linalg.solve(A, b)
 
 **When it stays quiet.** Where the prediction gains nothing, as for matrices of a few rows; inverses
 where nothing tells how many columns they meet; element types that would change; names whose
-inverse, or sorted elements, serve for anything else; what a compiler takes.
+inverse, or sorted elements, serve for anything else; operands that would be computed twice; orders
+of products that take longer where some matrix is wide; what a compiler takes.
 
 **Fix safety.** Unsafe: each pattern states on what condition results agree, most of them to
 rounding.
@@ -141,24 +142,27 @@ class Pattern:
     title, reason : str
     condition : str
         On what results agree.
+    of_any_rank : bool
+        Whether they do for any number of dimensions.
     """
 
     others: Callable[[Value, Kernel], Iterator[Value]]
     title: str
     reason: str
     condition: str
+    of_any_rank: bool = False
 
 
 PATTERNS: list[Pattern] = []
 
 
 def _pattern(
-    title: str, reason: str, condition: str
+    title: str, reason: str, condition: str, *, of_any_rank: bool = False
 ) -> Callable[[Callable[[Value, Kernel], Iterator[Value]]], Pattern]:
     """Return what enters a function into the table, and gives its place there."""
 
     def entered(others: Callable[[Value, Kernel], Iterator[Value]]) -> Pattern:
-        PATTERNS.append(Pattern(others, title, reason, condition))
+        PATTERNS.append(Pattern(others, title, reason, condition, of_any_rank))
         return PATTERNS[-1]
 
     return entered
@@ -239,6 +243,10 @@ def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
     "results are equal as long as no sum of products is beyond its type, or 2**53",
 )
 def _as_floats(value: Value, kernel: Kernel) -> Iterator[Value]:
+    guessed = kernel.assumed and any(one.array in kernel.shown for one in reads(value))
+    if guessed:
+        # a subscript may be truth values, too
+        return
     if isinstance(value, MatMul) and (dtype := type_of(value, kernel).dtype) in ("int32", "int64"):
         sides: Iterator[Value] = (Copy(one, "float64") for one in _chain(value))
         yield Copy(reduce(MatMul, sides), dtype)
@@ -526,15 +534,16 @@ def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
         case Reduction(mask, None, "add", "int64", fused=False) | Called(
             "builtins.sum", (mask,), _, "bool"
         ):
-            if type_of(mask, kernel).dtype == "bool":
-                axis = _rows(kernel) if isinstance(value, Called) else None
-                yield Reduction(mask, axis, "count_nonzero", "int64")
+            along_rows = isinstance(value, Called) and _rows(kernel) is not None
+            if type_of(mask, kernel).dtype == "bool" and not along_rows:
+                yield Reduction(mask, None, "count_nonzero", "int64")
 
 
 @_pattern(
     "leave the loop to NumPy",
     "Python's function makes an object of every element",
     "results agree to rounding, where the array has elements and none is NaN",
+    of_any_rank=True,
 )
 def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
@@ -543,6 +552,8 @@ def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
             operation = {"sum": "add", "max": "maximum", "min": "minimum"}[name[9:]]
             if _is_floating(dtype) or dtype == "int64":
                 yield Reduction(vector, _rows(kernel), operation, dtype)
+            elif dtype == "bool" and operation == "add" and _rows(kernel) is not None:
+                yield Reduction(vector, 0, "count_nonzero", "int64")
 
 
 def _rows(kernel: Kernel) -> int | None:
@@ -572,6 +583,7 @@ _MOST = 16
     "NumPy computes squares and roots by themselves, and any other power by a function",
     "products are rounded one by one, so results agree to rounding where nothing is infinite,"
     " overflows or is a negative zero",
+    of_any_rank=True,
 )
 def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
@@ -804,7 +816,8 @@ def _proposal(
     span, argued = first_line(statement.span, kernel.context), unsafe(condition)
     if not condition:
         argued, edits = displayed("the places come in another order, and equal elements do"), tuple
-    return offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
+    made = offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
+    return replace(made, of_any_rank=pattern.of_any_rank)
 
 
 # Names that stand for an inverse, a diagonal matrix or a sorted array, and serve for nothing else.

@@ -121,7 +121,7 @@ def counted(statements: tuple[Statement, ...], kernel: Kernel) -> tuple[Statemen
     """Return statements that count where they are written so."""
 
     def other(part: object) -> object:
-        if isinstance(part, Reduction) and is_count(part, kernel):
+        if isinstance(part, Reduction) and part.axis is None and is_count(part, kernel):
             return replace(part, operation="count_nonzero")
         return part
 
@@ -343,9 +343,11 @@ class Words:
                 elif axis == 0 and isinstance(one, Expand):
                     one = one.operand
                 return self._joined("@", one, other, _PRODUCT, level)
-            case Reduction(condition, axis) if is_count(value, kernel):
-                along = "" if axis is None else f", axis={axis}"
-                return f"{self.module}.count_nonzero({self.text(condition)}{along})"
+            case Reduction(condition, None) if is_count(value, kernel):
+                return f"{self.module}.count_nonzero({self.text(condition)})"
+            case Reduction(condition, int(axis)) if is_count(value, kernel):
+                # NumPy counts along an axis by a sum, after a pass more
+                return self._along("sum", condition, (axis,), "", kept=False)
             case Reduction(_, _, operation, _, fused=False) if operation in REDUCED:
                 return self._along(REDUCED[operation], *chain(value), "")
             case Along(function, operand, axes, kept, options):
@@ -622,6 +624,9 @@ class Words:
             if short != ends[1] and short.isdecimal():
                 # from the array's own end: that is where it is short of so many elements, too
                 ends[1] = f"-{short}"
+            elif ends[1].isdecimal() and _is_near(high, extent):
+                # a number alone says less than that end does, and only while the array is as long
+                ends[1] = to_text(high - extent)
             parts.append(":".join(ends))
         if any("max(" in part for part in parts):
             self._builtin("max")

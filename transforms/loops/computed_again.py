@@ -22,10 +22,11 @@ p = exp_x / exp_x.sum()
 ```
 
 **When it stays quiet.** Where the prediction gains nothing; without a price, less than 5 % of what
-its function computes, and one number by NumPy in a loop that does more; lists that nothing shows to
-be long; numbers of constants alone; where names that it is computed from are bound again, or arrays
-stored to; where it may not be computed at all; where it is an array that something else gets hold
-of, and might change. Of statements that are not understood it is asked only what they could change.
+its function computes, one number by NumPy in a loop that does more, and where a range ends; lists
+that nothing shows to be long; numbers of constants alone; where names that it is computed from are
+bound again, or arrays stored to; where it may not be computed at all; where it is an array that
+something else gets hold of, and might change. Of statements that are not understood it is asked
+only what they could change.
 
 **Fix safety.** Safe in one block: the value is the one that was computed there first. Unsafe where
 a loop may not run, which would then compute it for nothing, or fail; where what is stored to may
@@ -56,10 +57,10 @@ from advisor.ir.statements import (
     walk,
     within,
 )
-from advisor.ir.unchanging import Same, computed_again, is_made, is_work
-from advisor.ir.values import Fill, Read, Scalar, Value, parts_of, reads
-from advisor.numpy_table import Kind
-from advisor.source import Edit, Span, names_in
+from advisor.ir.unchanging import Same, called_in, computed_again, is_made, is_work
+from advisor.ir.values import Expand, Fill, Read, Scalar, Value, parts_of, reads
+from advisor.numpy_table import ELEMENTWISE, Kind
+from advisor.source import Edit, Span, every, names_in, walked
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import (
     KernelRule,
@@ -86,6 +87,7 @@ from transforms.kit.rewrite import (
 _SHOWN = 40
 _LONG = 72
 """Characters from which on an expression keeps its lines."""
+_OF_NUMBERS = ELEMENTWISE.keys() | {"astype"}
 _MANY = 4
 """Names that make another one too long."""
 _OPERATORS = {
@@ -193,13 +195,15 @@ class _Again:
         if isinstance(node, ast.Assign):
             return self._is_work(node.value)
         value = self._value(self._span(node))
-        if isinstance(node, ast.UnaryOp) or isinstance(value, Fill) or is_made(node):
+        if isinstance(node, ast.UnaryOp) or isinstance(value, Fill | Expand) or is_made(node):
+            # one more axis is a view
             return False
         if value is None or isinstance(value, Read | Scalar):
             # a number of constants alone is of the size of a step
             read = names_around(self.kernel.context.source, node.lineno).reads(node)
             listed = (one for one in ast.walk(node) if isinstance(one, ast.List | ast.Tuple))
-            return is_work(node) and (any(True for _ in read) or any(listed))
+            works = is_work(node) and not (self._is_end(node) and called_in(node) <= _OF_NUMBERS)
+            return works and (any(True for _ in read) or any(listed))
         known = self.kernel.arrays.keys() | self.kernel.locals.keys()
         if any(one.array not in known for one in reads(value)):
             # another step has done without it
@@ -209,6 +213,12 @@ class _Again:
             return any(type_of(part, self.kernel).extents for part in parts)
         except ShapeConflict:
             return False
+
+    def _is_end(self, node: ast.AST) -> bool:
+        """Return whether a range of an inner loop ends so: that loop takes longer."""
+        start = statement_at(self.start.span, self.kernel.context)
+        inner = [one for one in every(ast.For, start) if one is not start] if start else []
+        return any(node in walked(one.iter) for one in inner if isinstance(one.iter, ast.Call))
 
     def _value(self, span: Span) -> Value | None:
         return next((v for place, v in self.kernel.context.written if place == span), None)

@@ -72,6 +72,7 @@ MODULAR = _CHOICES | {
 _EXACT_WHOLE = MODULAR | {
     *("minimum", "maximum", "square", "absolute", "divide", "floor_divide", "remainder"),
 }
+_RESULTS = {"subtract": "difference", "multiply": "product", "divide": "quotient", "power": "power"}
 _ROUNDING_OF_MATH = set(OF_MATH.values()) - _EXACT_FLOATING
 _EXACT_TOGETHER = frozenset({"bool", "int64", "float64"})
 _LITERALS = frozenset({PYTHON_INTEGER, PYTHON_FLOAT, PYTHON_COMPLEX})
@@ -243,6 +244,8 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     dtype, total = kernel.dtype(store.array), strong(type_of(term, kernel).dtype)
     match term:
         case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
+            if dtype == "float64":
+                return unsafe("ones are added at once, which changes no bit of a whole number")
             if dtype != "int64":
                 return None
             return safe("it counts what it counted before, as a Python number")
@@ -361,8 +364,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         if wanted is None:
             taken |= kernel.context.identifiers
         type_ = type_of(value, kernel)
-        others = "mask" if type_.dtype == "bool" else "both"
-        name = fresh_name(wanted or ("groups" if isinstance(value, Called) else others), taken)
+        name = fresh_name(wanted or _wanted(value, type_.dtype), taken)
         kernel = kernel.with_locals({name: type_})
         read = Read(name, whole(type_.extents))
         bind = Bind(name, value, made[first].span)
@@ -374,6 +376,22 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
             made[first:] = [_with(one, part, named) for one in made[first:]]
         made.insert(first, bind)
     return tuple(made), kernel
+
+
+def _wanted(value: Value, dtype: str) -> str:
+    """Return what a person might call a value that several statements need."""
+    if dtype == "bool":
+        return "mask"
+    match value:
+        case Called():
+            return "groups"
+        case Elementwise("multiply", (Scalar(text=one), Read(array=other))) if one.isidentifier():
+            return f"{one}_{other}".replace(".", "_")
+        case Elementwise(operation, (Read(array=of),)):
+            return f"{operation}_{of}".replace(".", "_")
+        case Elementwise(operation):
+            return _RESULTS.get(operation, "both")
+    return "both"
 
 
 def _held(

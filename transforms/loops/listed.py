@@ -51,7 +51,7 @@ from math import prod
 
 from advisor.ir import statements as ir
 from advisor.ir.kernel import Kernel, Proposal, proposals_of
-from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.statements import Bind, Choice, Loop, Scatter, Statement, Store, walk
 from advisor.ir.values import Gather, Read, parts_of
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, strong
@@ -293,7 +293,11 @@ def _are_numbers(
         if kernel.context.array_module in names and given & _bound(one):
             # what is computed with a number of the library's is one
             return False
-    types = _types(parts, kernel) | {kernel.dtype(array) for array in uses}
+    try:
+        types = _types(parts, kernel) | {kernel.dtype(array) for array in uses}
+    except ShapeConflict:
+        # releases of NumPy differ on what it is
+        return False
     every = {kernel.dtype(array) for array in (*kernel.arrays, *kernel.locals)}
     stays = any(id(one) in asked for one in outside if getattr(one, "id", "") in bound)
     if stays or not (every <= _WIDE or leaving <= _LITERALS):

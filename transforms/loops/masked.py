@@ -234,7 +234,11 @@ def under_masks(
         types = partial(type_of, kernel=made.kernel)
         if mask is None or types(mask).extents != types(own).extents:
             raise NotRaised
-        if chosen_in(value, mask, types, ONE) is None:
+        numbers = (part for part in parts_of(value) if not types(part).extents)
+        if chosen_in(value, mask, types, ONE) is None or any(
+            is_loud(part, made.kernel) for part in numbers
+        ):
+            # a number is computed whatever the mask chooses
             raise NotRaised
         chosen = Elementwise("where", (mask, value, own))
         stores.append(replace(store, value=chosen, in_place=True))

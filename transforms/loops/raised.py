@@ -32,9 +32,9 @@ c[i, :i + 1] += alpha * (a[:i + 1, :] @ a[i, :])
 
 **When it stays quiet.** Iterations that read what an earlier one wrote; slices whose ends move with
 the index, but for whole windows, prefixes and both halves of a matrix; windows that may be cut off
-at an end; names that are bound in the loop and used after it; what a
-compiler takes. Of the loops around, each is tried alone; inner ones that add up or wait may stay
-loops.
+at an end; names that are bound in the loop and used after it; loops that say by ``out=`` which
+arrays they fill; what a compiler takes. Of the loops around, each is tried alone; inner ones that
+add up or wait may stay loops.
 
 **Fix safety.** Safe where every element is computed by the same operations, each rounded exactly,
 and no two arrays of the caller are involved that might overlap in memory. Unsafe for sums and
@@ -158,7 +158,12 @@ def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
 
 def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield a recurrence after what computes all that it does not wait for."""
+    """Yield a recurrence after what computes all that it does not wait for.
+
+    Not where the loop says which arrays it stores to: then there is to be no other one.
+    """
+    if "out=" in kernel.context.text(loop.span):
+        return
     for after, variant, condition in _made(taken_out, outer, loop, kernel):
         terms = terms_of(after)
         doubts = [next((doubt for one in terms for doubt in inexact(one, kernel)), "")]

@@ -240,6 +240,7 @@ def raised(
     if any(not iskeyword(word) for text in stated for word in WORD.findall(text)):
         # a name may be another number each time
         raise NotRaised
+    lift.needed = frozenset(read for one in stores for read in needed(one))
     added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
     if added:
         if any(isinstance(one, Loop) for one in body) or not all(map(lift.is_there, stores)):
@@ -256,7 +257,7 @@ def raised(
             raise NotRaised
         body = lift.turned_over(body)
         stores = [one for one in walk(body) if isinstance(one, Store)]
-    lift.needed = frozenset(read for one in stores for read in needed(one))
+        lift.needed = frozenset(read for one in stores for read in needed(one))
     alone = [isinstance(one, Store) and lift.is_free(Read(one.array, one.region)) for one in body]
     # slices of one length must be seen to have it
     for one, adds in zip(body, alone, strict=True):

@@ -20,6 +20,7 @@ from advisor.numpy_table import REDUCED
 from advisor.source import Edit, Span
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import factors
+from transforms.kit.rewrite import parenthesised
 from transforms.loops.array_text import LOOSE, TIGHT, NoWords, Words
 
 _ATOMS = (ast.Name, ast.Call, ast.Subscript, ast.Attribute, ast.Constant)
@@ -52,7 +53,8 @@ def edits_of(
                 return ()
             if "\n" in text + context.text(at):
                 return ()
-            made.append(Edit(at, text))
+            around = at if _tight(text) != text else parenthesised(at, context)
+            made.append(Edit(around, text))
     return tuple(made) if len(made) >= len(changes) else ()
 
 
@@ -131,11 +133,12 @@ class _OwnWords(Words):
             case Reduction(Elementwise("multiply", sides), None, "add", fused=True) if all(
                 one in self.known for one in sides
             ):
-                if self.rank(sides[0]) > 1:
-                    return self.called("vdot", sides)
                 one, other = (self.text(side, TIGHT) for side in sides)
                 if one == other and not isinstance(sides[0], Read):
                     raise NoWords  # it would be computed twice
+                # of complex numbers it takes the conjugates
+                if self.rank(sides[0]) > 1 and not self.kernel.assumed:
+                    return self.called("vdot", sides)
                 # how many axes there are may be no more than likely
                 flat = ".ravel()" if self.kernel.assumed else ""
                 return f"{self.module}.dot({one}{flat}, {other}{flat})"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from advisor.finding import Applicability
@@ -277,6 +277,11 @@ def generators(draw: st.DrawFn) -> str:
 
 
 @given(generators(), st.integers(0, 99))
+@example(
+    "for j in range(len(y)):\n    y[j] = sum((1 / x[i] if x[i] else 0.0) for i in range(len(x))"
+    " if g[i, j] != 0)\nreturn 1",
+    0,
+)
 def test_generators_come_to_the_same(body: str, seed: int) -> None:
     event("raised" if check(source_of(body), seed) else "left")
 
