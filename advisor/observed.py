@@ -227,7 +227,8 @@ class Seen:
     def lists(self) -> frozenset[str]:
         """Arguments that came as lists, of which the text tells what arrays they might be."""
         came = {name for name, kind in self.others if kind == SEQUENCE}
-        return frozenset(one.name for one in self.arrays if one.name in came)
+        bound = (one.name for one in self.bindings)
+        return frozenset(came).intersection((*(one.name for one in self.arrays), *bound))
 
     @property
     def typed(self) -> Seen:

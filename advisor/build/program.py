@@ -377,7 +377,8 @@ def build(
     helpers = definitions() if to == MPI else {}
     names = {kernel.name for kernel in kernels}
     own = (*_OWN, *helpers, *names, *(("da", "CHUNKS") if to == DASK else ()))
-    module = Module(sizes, set(own), kernels[0].context.identifiers)
+    taken = frozenset[str]().union(*(kernel.context.identifiers for kernel in kernels))
+    module = Module(sizes, set(own), taken)
     writing = write if to == MPI else write_chunks
     functions = [writing(kernel, module) for kernel in kernels]
     body = "\n\n\n".join("\n".join(one.lines) for one in functions)

@@ -281,6 +281,7 @@ def _assumed(code: _Code, lines: Sequence[str], imports: Mapping[str, str], file
     others = (*roots, *(f"{one}." for one in stored.keys() - read.made.keys()))
     told = [x for one, x in found.items() if x and one not in own and not one.startswith(others)]
     arrays = tuple(only(SeenArray, told))
+    listed = [one.name for one in arrays if read.given[one.name].listed]
     bindings = (
         SeenBinding(lines[line - 1].strip(), what.name, _as_bound(what))
         for line, what in bound
@@ -290,7 +291,7 @@ def _assumed(code: _Code, lines: Sequence[str], imports: Mapping[str, str], file
         made,
         arrays=arrays,
         numbers=tuple(only(SeenNumber, told)),
-        others=tuple((one.name, SEQUENCE) for one in arrays if read.given[one.name].listed),
+        others=tuple((one, SEQUENCE) for one in (*listed, *sorted(read.may_be_lists))),
         bindings=tuple(dict.fromkeys(bindings)),
     )
 
@@ -378,7 +379,9 @@ def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
     dtype = "bool" if part.subscript == "mask" else "int64" if part.whole else "float64"
     if not part.least:
         return SeenNumber(name, dtype)
-    return SeenArray(name, dtype, part.least, "C", chosen=part.chosen)
+    # what a subscript takes may be a number or a row
+    chosen = part.chosen or part.least == 1 < part.most
+    return SeenArray(name, dtype, part.least, "C", chosen=chosen)
 
 
 def _as_bound(one: SeenArray | SeenNumber) -> SeenArray | SeenNumber:
@@ -428,6 +431,7 @@ class _Uses(Calls):
                 part.least, part.most, part.number = known.least, known.most, known.number
         self._turns: dict[str, Part] = {}
         self._asked: set[str] = set()
+        self._sources: dict[str, frozenset[str]] = {}
 
     def stated(self, name: str, annotation: ast.expr | None) -> None:
         """Let a parameter be what it is annotated as."""
@@ -593,6 +597,18 @@ class _Uses(Calls):
                 self._statements(body)
                 self.now, self._turns, self._results = now, turns, results
 
+    @property
+    def may_be_lists(self) -> frozenset[str]:
+        """What comes from nobody knows where, and is used as lists may be, too."""
+        listed = {name for name, part in self.given.items() if part.listed}
+        found = (one for one, names in self._sources.items() if not names or names & listed)
+        return frozenset(found) - self.used
+
+    def _is_of_library(self, value: ast.Call | ast.Subscript | ast.Attribute) -> bool:
+        path = ast.unparse(value.func if isinstance(value, ast.Call) else value.value)
+        head = self.imports.get(path.partition(".")[0], "")
+        return head.partition(".")[0] in ("numpy", "scipy")
+
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         value = self.with_shape(value)
         match targets, value:
@@ -623,11 +639,17 @@ class _Uses(Calls):
             case [ast.Tuple(elts=names)], ast.Call() if parts := self.several(value, len(names)):
                 for one, part in zip(names, parts, strict=True):
                     self.unpack(one, part)
+                    if not (part.number or part.other or self._is_of_library(value)):
+                        self._sources[ast.unparse(one)] = frozenset()
                 self.rules.alike(parts)
                 for part, other in pairwise(parts):
                     self.rules.apart(part, other)
             case _:
                 part = self.part(value)
+                if isinstance(value, ast.Call | ast.Subscript | ast.Attribute) and not (
+                    part.number or part.array or self._is_of_library(value)
+                ):
+                    self._sources |= dict.fromkeys(map(ast.unparse, targets), part.names)
                 for target in targets:
                     # names have memory in common, and nothing of a number or None
                     alone = isinstance(value, ast.Constant)

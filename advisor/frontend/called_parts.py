@@ -78,7 +78,7 @@ class Calls(Parts):
                 self.imports.get(head, head).partition(".")[0] in _KEYED
             ):
                 return Part(other=True)
-            case ast.Name(id="list" | "sorted" | "tuple"):
+            case ast.Name(id="list" | "sorted" | "tuple" | "zip" | "map" | "filter"):
                 for one in node.args:
                     self.part(one)
                 return Part(other=True)
@@ -206,7 +206,10 @@ class Calls(Parts):
                 for axes, array in zip(operands.split(","), arrays, strict=False):
                     self.ranked(self.array(self.part(array)), len(axes))
                 return self.number(rank=len(result))
-        if name in _OF_DATA and len(nodes) == 1:
+        if name in ("where", "nonzero") and len(nodes) + len(first) == 1:
+            self.array([*first, *map(self.part, nodes)][0], 1)
+            return Part(other=True, subscript="mask")
+        if name in _OF_DATA and len(nodes) == 1 and "axis" not in named:
             self.array(self.part(nodes[0]), 1)
             return self.number(whole=name != "unique", rank=1 + (name == "argwhere"))
         if name == "indices" and isinstance(nodes[0], ast.Tuple):
@@ -230,11 +233,18 @@ class Calls(Parts):
         parts = [*first, *(self.part(one) for one in nodes)]
         for value in named.values():
             self.part(value)
+        if name == "where" and len(parts) == 3:
+            chosen = self.operated(ast.Mult(), parts[1:])
+            made = self.operated(None, [parts[0], chosen])
+            self.rules.needs_whole(made, [chosen])
+            return made
         if name in ELEMENTWISE or name == "clip":
             made = self.operated(ast.Mult(), parts)
             if name in ROWS and ROWS[name].result == "truth":
                 made.subscript = "mask"
             return made
+        if name in ("cumsum", "cumprod") and len(parts) == 1 and "axis" not in named:
+            return self.ravelled(parts[0])
         if name in _KEPT and parts:
             return parts[0]
         if name in _LIKE and parts:
@@ -248,7 +258,9 @@ class Calls(Parts):
         if name in _FORMS and parts:
             return self.formed(_FORMS[name], parts)
         if name in FUNCTIONS and parts:
-            return self._tabled(name, parts)
+            # what the table has no parameter for may give another shape
+            known = named.keys() <= {*PARAMETERS[name]} and len(parts) <= len(PARAMETERS[name])
+            return self._tabled(name, parts) if known else Part()
         if name.endswith(".at") and len(parts) > 1:
             for one in parts[:2]:
                 self.array(one, 1)
@@ -350,6 +362,8 @@ class Calls(Parts):
             return [Part(1, number=True, array=True), *rest]
         if made.number:
             return []
+        if made.other:
+            return [Part(other=True) for _ in range(many)]
         forms = FUNCTIONS[name].forms if name in FUNCTIONS else ()
         results = [one.results for one in forms if len(one.results) >= many]
         ranks = [{len(one[k]) for one in results} for k in range(many)]

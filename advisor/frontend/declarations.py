@@ -12,7 +12,15 @@ import libcst as cst
 
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
-from advisor.frontend.bindings import Function, Imports, NameScope, ScopeVisitor, dotted, resolve
+from advisor.frontend.bindings import (
+    Function,
+    Imports,
+    NameScope,
+    ScopeVisitor,
+    dotted,
+    names_in,
+    resolve,
+)
 from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
@@ -454,7 +462,7 @@ class FileReader(ScopeVisitor):
         self.tables = {
             name: table
             for name, table in self.tables.items()
-            if name in once
+            if once.issuperset({name, *names_in(table)})
             and (
                 isinstance(table, cst.Tuple)
                 or is_kept(name, module, keyed=isinstance(table, cst.Dict))
@@ -496,7 +504,7 @@ class FileReader(ScopeVisitor):
             self.numbers[name] = kind
             if isinstance(value, cst.Float):
                 self.floats[name] = value.value
-        elif is_of_literals(value):
+        elif is_of_literals(value, self.integers.keys() | self.numbers.keys()):
             self.tables[name] = value
 
     def _kind_of(self, node: cst.BaseExpression) -> str | None:

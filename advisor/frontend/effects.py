@@ -120,7 +120,8 @@ class Reading:
         bound = self._named(found.wholly)
         changed = bound | self._named(found.elements)
         # what others have as well, and nothing here follows
-        outer = {n for n in names.file.bound - names.bound if not scope.is_followed(n)}
+        touched = changed.union(*links) & (names.file.bound - names.bound)
+        outer = {name for name in touched if not scope.is_followed(name)}
         kept = [link for link in links if len(link) > 1 and link & outer]
         reaches = found.unknown or bool(kept or changed & outer)
         return Effects(changed.union(*kept), bound, tuple(links), reaches)

@@ -147,7 +147,8 @@ def _point(at: Expr, extent: Expr, sizes: Sizes) -> Point:
     except NotUnderstood:
         # one element, from whichever end: in loops, up to so many before the first
         least = substitute(at, dict(sizes.starts))
-        if sizes.maxima and not (isinstance(least, Num) and sizes.non_negative(at - least)):
+        far = sizes.maxima and not (isinstance(least, Num) and sizes.non_negative(at - least))
+        if far or extent == num(0):
             raise
         return Point(at % extent)
 

@@ -21,6 +21,7 @@ from advisor.frontend.bindings import (
     bound_anywhere,
     escaping_indices,
     names_around,
+    names_in,
     star_imports,
 )
 from advisor.frontend.comments import read_comments
@@ -171,9 +172,10 @@ def _kernel(
     places = {parameter.name.value: span_of(parameter.name) for parameter in parameters}
     others = frozenset[str]()
     if seen is not None:
-        # nothing changes what the module binds once to a number
+        # nothing changes what the module binds once to a number, or writes out
         fixed = {name for name, kind in reader.numbers.items() if kind == PYTHON_FLOAT}
-        others = names_around(seen, function.scopes, places) - reader.integers.keys() - fixed
+        fixed |= reader.integers.keys() | reader.tables.keys()
+        others = names_around(seen, function.scopes, places) - fixed
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
     made, span_of = as_names(function.node, others, own_scope, context.source, span_of)
     function, parameters = replace(function, node=made), _parameters(made)
@@ -256,6 +258,11 @@ def _kernel(
             return _kernel(found, reader, context, alike=alike)
     texts = {**scope.later_texts, **texts}
     items = [name for name in scope.numbers if "[" in name]
+    # what other functions call theirs is no matter
+    own_lines = "\n".join(lines[function.first_line - 1 : last_line])
+    within = alone or node.name.value == MODULE
+    taken = context.identifiers if within else frozenset(_IDENTIFIER.findall(own_lines))
+    taken = taken.union(*map(names_in, reader.tables.values()))
     seen_by_others = _observed(function, scope)
     indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
     return Kernel(
@@ -270,7 +277,7 @@ def _kernel(
         body=body,
         context=replace(
             context,
-            identifiers=context.identifiers.union(scope.seen.around, items),
+            identifiers=taken.union(scope.seen.around, items),
             array_module=array_module_name(imports, frozenset(own_scope.used)),
             scalar_texts={**texts, **indices},
             not_builtins=bound | _BUILTINS if unsure else bound,
@@ -351,7 +358,9 @@ def _module_constants(
     floats = {n: Scalar(text, PYTHON_FLOAT) for n, text in reader.floats.items()}
     scope.started.update({n: value for n, value in floats.items() if n not in hidden})
     scope.written_out.update(
-        {name: node for name, node in reader.tables.items() if name not in hidden}
+        (name, node)
+        for name, node in reader.tables.items()
+        if name not in hidden and names_in(node).isdisjoint(hidden)
     )
     return sizes
 

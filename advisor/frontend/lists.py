@@ -529,7 +529,9 @@ def _with(
 ) -> cst.CSTNode:
     """Return a piece of source with another part in it; all others stay the same nodes."""
     if node is old:
-        return new
+        # `return(a)` needs its parentheses
+        around = {name: getattr(old, name) for name in ("lpar", "rpar") if hasattr(old, name)}
+        return new.with_changes(**around) if getattr(old, "lpar", ()) else new
     for field in fields(node):
         value = getattr(node, field.name)
         parts = value if isinstance(value, list | tuple) else [value]

@@ -163,7 +163,8 @@ class Parts:
     def array(self, part: Part, least: int = 0) -> Part:
         """Let a part be used as arrays are."""
         part.number = part.array = True
-        self.sure |= part.names
+        # what it is taken out of may hold it, as a list does
+        self.sure |= part.names if not part.inside else frozenset()
         return self.ranked(part, least, MOST) if least else part
 
     def counted(self, node: ast.expr | None) -> None:
@@ -479,7 +480,7 @@ class Parts:
                         by[-1].whole = True
         if len(parts) > 1 or masked:
             self.array(base)
-        elif isinstance(value, ast.Subscript):
+        if isinstance(value, ast.Subscript):
             self.nested |= base.names
         if added or masked:
             self.ranked(base, max(1, kept + len(by)), MOST)

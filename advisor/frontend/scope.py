@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, get_args
 
 import libcst as cst
 
@@ -566,15 +566,21 @@ _LITERAL = (
 )  # fmt: skip
 
 
-def is_of_literals(node: cst.BaseExpression) -> bool:
-    """Return whether a value is a tuple or list of numbers, or of such tuples, by keys also."""
+def is_of_literals(node: cst.BaseExpression, named: Container[str] = ()) -> bool:
+    """Return whether a value is a tuple or list of numbers, or of such tuples, by keys also.
+
+    Those that are `named` are numbers, too.
+    """
     if isinstance(node, cst.Dict):
         pairs = [one for one in node.elements if isinstance(one, cst.DictElement)]
         keys = {getattr(one.key, "value", one.key) for one in pairs}
         parts = cst.Tuple([cst.Element(one.value) for one in pairs])
-        return len(keys) == len(node.elements) and is_of_literals(parts)
+        return len(keys) == len(node.elements) and is_of_literals(parts, named)
     filled = isinstance(node, cst.Tuple | cst.List) and bool(node.elements)
-    return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
+    return filled and all(
+        part.value in named if isinstance(part, cst.Name) else isinstance(part, _LITERAL)
+        for part in nodes_in(node)
+    )
 
 
 def is_kept(
@@ -596,12 +602,14 @@ def is_kept(
     """
 
     def is_it(node: cst.CSTNode) -> bool:
-        return isinstance(node, cst.Name) and node.value == name
+        return type(node) is cst.Name and node.value == name
 
     seen = only_read = 0
     for node in nodes_in(source):
         seen += is_it(node)
-        if looked_up and isinstance(node, _REPEATED) and any(map(is_it, nodes_in(node))):
+        if type(node) not in _USING:
+            continue
+        if looked_up and type(node) in _REPEATED and any(map(is_it, nodes_in(node))):
             return False
         match node:
             case cst.Subscript(value, [cst.SubscriptElement(cst.Index())]):
@@ -621,8 +629,9 @@ def is_kept(
     return seen == only_read + 1
 
 
-_REPEATED = cst.For | cst.While | cst.CompFor | cst.Lambda | cst.FunctionDef
+_REPEATED = frozenset({cst.For, cst.While, cst.CompFor, cst.Lambda, cst.FunctionDef})
 _STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
+_USING = _REPEATED.union(get_args(_STORING), [cst.Subscript, cst.Call, cst.ComparisonTarget])
 
 
 def _subscripted(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -331,7 +331,9 @@ class SimpleStatements:
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""
         scope = self.scope
-        if not is_of_literals(node) or scope.times_bound(name) != 1 or scope.has_array(name):
+        numbers = () if self.loops_around else scope.numbers.keys() | scope.scalars.keys()
+        named = [one for one in numbers if scope.times_bound(one) < 2]
+        if not is_of_literals(node, named) or scope.times_bound(name) != 1 or scope.has_array(name):
             return False
         return isinstance(node, cst.Tuple) or (
             self.source is not None and is_kept(name, self.source, keyed=isinstance(node, cst.Dict))

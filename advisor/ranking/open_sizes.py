@@ -64,8 +64,11 @@ while another one is searched."""
 STAND_IN = "not bound: its value where another is searched"
 """Origin of such a value."""
 
-SMALL = 16
-"""An edit that pays from here on, or from less, is offered: where it does not, little is lost."""
+SMALL, LITTLE_S = 16, 2e-5
+"""An edit that pays from here on, or from less, is offered: where it does not, little is lost.
+
+No more than this in a call, or not as much as it takes now.
+"""
 
 FEW = 8
 """What pays only for sizes below is not told."""
@@ -103,6 +106,8 @@ class Opened(Generic[Offered]):
         Whether nobody asked.
     slower : str
         Where else it is slower than for small sizes.
+    loses : bool
+        Whether more than a little is lost where sizes are small.
     """
 
     proposal: Offered
@@ -114,6 +119,7 @@ class Opened(Generic[Offered]):
     gain: float
     brief: bool = False
     slower: str = ""
+    loses: bool = False
 
     def offered(self, finding: Finding) -> Finding:
         """Return a finding whose edits are for the reader where they do not pay for most sizes."""
@@ -121,7 +127,7 @@ class Opened(Generic[Offered]):
         if fix is None or condition.always:
             return finding
         least, offered, why = condition.pays_from, fix.applicability, self.slower
-        if self.brief and least is not None and least <= SMALL:
+        if self.brief and least is not None and least <= SMALL and not self.loses:
             offered = Applicability.UNSAFE if offered is Applicability.SAFE else offered
             below = f"for sizes below {least}" * (least > 1)
             why = f"slower {' and '.join(filter(None, (below, why)))}"
@@ -131,9 +137,17 @@ class Opened(Generic[Offered]):
 
 
 def opened(
-    kernel: Kernel, machine: Machine, sizes: Sizes, proposals: Sequence[Proposal], before: Costed
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Sizes,
+    proposals: Sequence[Proposal],
+    before: Costed,
+    enough: float = 1.0,
 ) -> Opened[Proposal] | None:
-    """Return the best of some proposals for a kernel, None where none pays anywhere tried."""
+    """Return the best of some proposals for a kernel, None where none pays anywhere tried.
+
+    Of what nobody asked about it has to be `enough` times as fast.
+    """
     candidates, lost = with_prices(proposals, before, lambda one: cost(one.variant, machine))
     unbound = _unbound(before, candidates, sizes)
     if not kernel.assumed:
@@ -142,7 +156,9 @@ def opened(
         return None if found is None else replace(found, brief=not kernel.asked)
     loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
     least = dict.fromkeys(sorted(_shortening(loops) & set(unbound)), 1)
-    search = partial(_assumed, kernel, machine, sizes, candidates, lost, before, unbound, loops)
+    search = partial(
+        _assumed, kernel, machine, sizes, candidates, lost, before, unbound, loops, enough
+    )
     best = search(least)
     if best is not None and best.condition.pays_from is not None:
         return best
@@ -170,6 +186,7 @@ def _assumed(
     before: Costed,
     unbound: Sequence[str],
     loops: Sequence[Loop],
+    enough: float,
     fixed: Mapping[str, int],
 ) -> Opened[Proposal] | None:
     """Return the best proposal where open sizes are alike, but those that are fixed."""
@@ -185,7 +202,8 @@ def _assumed(
     alike = [(one, _alike(after, values)) for one, after in candidates]
     if rest is not None:
         alike = [(one, _without(after, _alike(rest, values))) for one, after in alike]
-    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=speedup)
+    brief = max(speedup, enough)
+    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=brief)
     if best is None or (best.condition.pays_from is None and speedup > 1):
         # what is only shown has to last
         return None
@@ -203,7 +221,9 @@ def _assumed(
     gone_over = frozenset().union(*(free_symbols(one.high - one.low) for one in loops))
     small = max(OTHER, best.condition.pays_from or 0)
     points = [{**large, name: small} for name in others if name not in gone_over]
-    points += [{**large, **{name: EXTENT for name in fixed if fixed[name] == NARROW}}]
+    wide = {**large, **{name: EXTENT for name in fixed if fixed[name] == NARROW}}
+    points += [wide, *({**wide, name: small} for name in fixed if fixed[name] == NARROW)]
+    points += [{**wide, name: small} for name in others if name not in gone_over]
     if _is_slower(both, points):
         return None
     notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
@@ -212,6 +232,9 @@ def _assumed(
     text = best.condition.text + (f" ({'; '.join(notes)})" if notes else "")
     open_sizes = tuple(name for name in unbound if name not in indices)
     condition = replace(best.condition, text=text, open_sizes=open_sizes)
+    with suppress(ExprError):
+        little, then = times_s(both, {**large, **dict.fromkeys(others, OTHER)})
+        best = replace(best, loses=then - little > max(little, LITTLE_S))
     return replace(best, costed=costed, condition=condition)
 
 

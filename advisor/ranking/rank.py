@@ -11,6 +11,7 @@ from math import inf
 from advisor.analysis.lower import Unpriced
 from advisor.finding import (
     NOTHING_SEEN,
+    REPORTED_FROM,
     Alternative,
     Applicability,
     Coverage,
@@ -411,7 +412,9 @@ class _Ranking:
         judged: list[Judged] = []
         untold: list[Untold] = []
         for transform, proposals in self._proposed():
-            best = opened(subject.kernel, machine, subject.sizes, proposals, before)
+            # what stays where it is is computed as often as the rest: it has to be some of it
+            enough = REPORTED_FROM if getattr(transform, "moves", False) else 1.0
+            best = opened(subject.kernel, machine, subject.sizes, proposals, before, enough)
             if best is None:
                 continue
             if not self.worth(transform.code, best.gain):

@@ -31,7 +31,8 @@ from advisor.ir.statements import (
 from advisor.ir.values import Scalar, parts_of, reads
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.ranking.compare import cost_at, time_s
-from advisor.source import Edit
+from advisor.source import Edit, Span
+from advisor.transform_registry import transforms
 from costdb.evaluate import Missing
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
@@ -204,6 +205,7 @@ _NUMBERS = {
     **{PYTHON_INTEGER: "int of 64 bits", PYTHON_FLOAT: "float", PYTHON_COMPLEX: "complex number"},
 }
 _WORD = re.compile(DOTTED_NAME)
+_OTHER_AXES = re.compile(r"(, :)+\]")
 
 IF_AS = "if {} are as {}"
 IF_NOT_EMPTY = "if no loop of it is empty"
@@ -234,20 +236,24 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
     # what only moves does so whatever else is assumed
-    moves = kernel.assumed and getattr(rule, "moves", False)
+    moves = kernel.assumed and (getattr(rule, "moves", False) or proposal.of_any_rank)
     for other in () if moves else kernel.kinds():
-        offers = [one for one in proposals_of(other, rule.propose) if one.span == proposal.span]
         alike = (
-            _for_any(rule, other, one)
-            for one in offers
+            _for_any(by, other, one)
+            # where elements are rows, another rule proposes the same
+            for by in (rule, *transforms())
+            for one in proposals_of(other, by.propose)
+            if one.span == proposal.span
             if one.legality.applicability is not Applicability.DISPLAY
         )
-        same = next((one for one in alike if one.edits == own.edits), None)
-        if same is None or (IF_NOT_EMPTY in same.legality and _may_be_empty(other)):
+        same = next((one for one in alike if _written(one) == _written(own)), None)
+        told = kernel.assumed and IF_NOT_EMPTY in own.legality
+        if same is None or (IF_NOT_EMPTY in same.legality and not told and _may_be_empty(other)):
             source = "which nothing rules out" if kernel.assumed else "as in a run"
             why = f"calls with {_difference(kernel, other)}, {source}, do not allow it"
             return _only_shown(finding, own, why)
-        if same.applicability is not Applicability.SAFE and same.legality not in own.legality:
+        other_argument = same.legality not in own.legality and not kernel.assumed
+        if same.applicability is not Applicability.SAFE and other_argument:
             argument = (
                 f"{own.legality}; for calls with {_difference(kernel, other)}: {same.legality}"
             )
@@ -256,6 +262,11 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         argument = f"{own.legality}, and if {doubtful} do not overlap in memory"
         own = Fix(Applicability.UNSAFE, argument, own.edits)
     return replace(finding, fix=own)
+
+
+def _written(fix: Fix) -> Sequence[tuple[Span, str]]:
+    """Return what a fix writes, without axes behind the others of which all is meant."""
+    return [(one.span, _OTHER_AXES.sub("]", one.replacement)) for one in fix.edits]
 
 
 def _only_shown(finding: Finding, fix: Fix, why: str) -> Finding:

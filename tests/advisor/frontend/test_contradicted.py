@@ -1,0 +1,335 @@
+"""Edits of functions that nobody calls, run on arguments that they are not read with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.engine import Options, check_source
+from advisor.finding import Applicability, Finding
+from advisor.source import apply_edits
+
+SQUARE = np.arange(9.0).reshape(3, 3) / 8 + 0.1
+
+
+@cache
+def offered(source: str) -> tuple[Finding, ...]:
+    findings = check_source("a.py", source, Options("node2026", {}, (), (), 1.0)).findings
+    fixed = (one for one in findings if one.fix is not None and one.fix.edits)
+    return tuple(one for one in fixed if one.fix.applicability is not Applicability.DISPLAY)
+
+
+def edited(source: str) -> str:
+    """Return a file with all edits, one after another."""
+    for _ in range(9):
+        found = offered(source)
+        if not found:
+            return source
+        assert found[0].fix is not None
+        source = apply_edits(source, found[0].fix.edits)
+    raise AssertionError("edits go on")
+
+
+def assert_same(source: str, arguments: Callable[[], tuple[Any, ...]]) -> str:
+    """Run a file's only function before and after its edits; return what these made of it."""
+    source = f"import math\nimport numpy as np\n\n\n{dedent(source).strip()}\n"
+    after, made = edited(source), []
+    for text in (source, after):
+        space: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), space)
+        given = arguments()
+        result = space["f"](*given)
+        made.append([result, *(one for one in given if isinstance(one, np.ndarray | tuple))])
+    for one, other in zip(*made, strict=True):
+        parts = zip(one, other, strict=True) if isinstance(one, tuple) else [(one, other)]
+        for left, right in parts:
+            assert np.asarray(left).dtype == np.asarray(right).dtype
+            if left is not None:
+                np.testing.assert_allclose(left, right)
+    return after
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.repeat(a, 3, axis=0)[: len(a)]",
+        "np.repeat(a, 3, 0)[: len(a)]",
+        "np.append(a, b, axis=0)[: len(a)]",
+        "np.delete(a, [0], axis=0)[: len(a)]",
+        "np.insert(a, 1, 0.5, axis=0)[: len(a)]",
+        "np.unique(a, axis=0)",
+    ],
+)
+def test_along_an_axis_functions_keep_dimensions(made: str) -> None:
+    source = f"""
+    def f(a, b):
+        v = {made}
+        return np.sum(v * b[: len(v)], axis=1)
+    """
+    assert_same(source, lambda: (SQUARE.copy(), SQUARE[::-1].copy()))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[i] = (y[i] * y[i]) / -2",
+        "y[i] += 0.5 * y[i - 1]",
+        "y[i] = y[i - 1] + y[i]",
+    ],
+)
+@pytest.mark.parametrize("start", ["x.astype(float)", "np.cumsum(x.astype(float), axis=0)"])
+def test_what_a_subscript_takes_may_be_a_row(body: str, start: str) -> None:
+    source = f"""
+    def f(x):
+        y = {start}
+        for i in range(1, len(y)):
+            {body}
+        return y
+    """
+    assert_same(source, lambda: (SQUARE.copy(),))
+    assert_same(source, lambda: (SQUARE[0].copy(),))
+
+
+def test_elements_by_the_same_operations_are_edited_for_rows_too() -> None:
+    source = """
+    def f(u, r):
+        un = u.copy()
+        for i in range(1, u.shape[0] - 1):
+            un[i] = u[i] + r * (u[i - 1] - 2 * u[i] + u[i + 1])
+        return un
+    """
+    for u in (SQUARE, SQUARE[0]):
+        assert "for" not in assert_same(source, lambda u=u: (u.copy(), 0.5))
+
+
+def test_a_tuple_of_arrays_is_no_array() -> None:
+    source = """
+    def f(matrices):
+        n = len(matrices)
+        for i in range(1, n, 2):
+            matrices[i][0, :] = np.nan
+    """
+    assert_same(source, lambda: (tuple(SQUARE.copy() for _ in range(4)),))
+
+
+@pytest.mark.parametrize("places", ["np.where(w[i, :] > 0.5)", "np.nonzero(w[i, :] > 0.5)"])
+def test_places_are_whole_numbers_and_what_tells_them_is_not(places: str) -> None:
+    source = f"""
+    def f(w):
+        n = len(w)
+        products = np.dot(w, w.T)
+        large = np.zeros((n, n))
+        for i in range(n):
+            large[i, {places}] = 1
+        return products, large
+    """
+    assert_same(source, lambda: (SQUARE.copy(),))
+
+
+def test_what_stands_in_subscripts_may_be_truths() -> None:
+    source = """
+    def f(w, x):
+        s = np.zeros(len(w))
+        for i in range(len(w)):
+            s[i] = x[w[i]].sum()
+        return s, w.T @ w
+    """
+    assert_same(source, lambda: (SQUARE > 0.5, SQUARE[0]))
+
+
+@pytest.mark.parametrize("given", ["source.values()", 'source.kept["values"]', "source.held"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for one in values:\n            found.append(abs(k - one))",
+        "found = [np.sqrt(one**2) for one in values]",
+        "for i in range(len(values)):\n            found.append(values[i] + k)",
+        "for i in range(len(values)):\n            values[i] /= k",
+    ],
+)
+def test_what_others_give_may_be_a_list(given: str, body: str) -> None:
+    source = f"""
+    def f(source, k):
+        found = []
+        if any(one is None for one in [source, k]):
+            source, k = source.other()
+        values = {given}
+        {body}
+        return np.array(found), np.mean(np.array(values))
+    """
+
+    def arguments() -> tuple[Any, ...]:
+        numbers = [0.5, 1.5, 2.5] * 10
+        held = SimpleNamespace(values=lambda: numbers, kept={"values": numbers}, held=numbers)
+        return held, 2.0
+
+    assert_same(source, arguments)
+
+
+def test_what_zip_gives_are_tuples() -> None:
+    source = """
+    def f(pairs, n):
+        chances, places = zip(*pairs)
+        counts = np.zeros(n)
+        for each in places:
+            for place in each:
+                counts[place] += 1
+        return counts, np.array(chances)
+    """
+    assert_same(source, lambda: ([(0.5, [0, 2, 2]), (0.25, [1])], 3))
+
+
+def test_squares_of_complex_numbers_are_not_their_absolute_ones() -> None:
+    source = """
+    def f(x, y):
+        return np.sum(x[:, :] ** 2), np.trace(y @ y), np.sum(x[:, 0] * y[:, 0])
+    """
+    assert_same(source, lambda: (SQUARE * (1 + 2j), SQUARE * 1j))
+
+
+@pytest.mark.parametrize(
+    ("expression", "title"),
+    [
+        ("np.sum(np.tril(m, -1) ** 2)", "a call"),
+        ("np.sum((m - w) ** 2)", "a difference"),
+        ("np.sum(m**4)", "a power"),
+    ],
+)
+def test_no_edit_computes_an_operand_twice(expression: str, title: str) -> None:
+    source = f"""
+    def f(x, w):
+        m = np.corrcoef(x)
+        return {expression}
+    """
+    after = assert_same(source, lambda: (SQUARE.copy(), SQUARE.copy()))
+    assert after.count("tril") <= 1 and after.count("m - w") <= 1 and after.count("**") <= 1
+
+
+def test_an_order_of_products_that_costs_wide_matrices_more_is_not_offered() -> None:
+    source = """
+    def f(x, rank, power, start):
+        m, n = x.shape
+        low = x.copy()
+        for it in range(3):
+            y = start(n, rank)
+            for _ in range(power + 1):
+                y = low.T @ (low @ y)
+            low = low + 0.1 * (x - low) + y.sum() * 1e-9
+        return low
+    """
+    after = assert_same(source, lambda: (SQUARE, 1, 0, lambda n, k: np.ones((n, k))))
+    assert "low.T @ (low @ y)" in after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return(sum([x[i] for i in range(len(x))]))",
+        "assert(all([i > -9 for i in x]))",
+        "return(max([abs(x[i]) for i in range(len(x))]))",
+        "a = np.zeros(0, dtype=complex)\n        for k in range(len(x) - 3):\n"
+        "            a[k - 1] = a[k - 1] + x[k]\n        return a",
+        "y = np.zeros(len(x))\n        for j in range(len(x)):\n            v = 1.0\n"
+        "            for i in range(j):\n                v *= math.sin(float(x[i]))\n"
+        "            y[j] = -(v <= 0.5) if j < 0 else v\n        return y",
+    ],
+)
+def test_what_is_written_oddly_is_read(body: str) -> None:
+    assert_same(f"\n    def f(x):\n        {body}\n    ", lambda: (SQUARE[0].copy(),))
+
+
+# --- as a person would write ----------------------------------------------------------------------
+
+ALIKE = """
+import numpy as np
+
+def one(x):
+    total = np.zeros(4000)
+    for row in range(len(x)):
+        a = np.abs(x[row, :])
+        total += np.exp(a) / np.exp(a).sum()
+    return total
+
+def other(x):
+    total = np.ones(4000)
+    for row in range(len(x)):
+        a = np.abs(x[row, :])
+        total *= np.exp(a) / np.exp(a).sum()
+    return total
+"""
+
+
+def test_names_are_those_that_a_function_has_free() -> None:
+    after = edited(ALIKE)
+    assert after.count("exp_a = np.exp(a)") == 2
+
+
+def test_of_what_is_as_long_as_others_an_end_is_counted_from_it() -> None:
+    source = """
+import numpy as np
+
+n = 100
+m = 100
+f = np.zeros((9, n, m))
+for step in range(5000):
+    for j in range(m - 1, 0, -1):
+        for i in range(0, n - 1):
+            f[2, i, j] = f[2, i, j - 1]
+            f[6, i, j] = f[6, i + 1, j - 1]
+    for j in range(0, m):
+        f[4, j, n - 1] = -f[2, j, n - 1]
+print(f.sum())
+"""
+    after = edited(source)
+    assert "f[2, :-1, 1:] = f[2, :-1, :-1]" in after and "99" not in after
+
+
+TABLE = """
+import numpy as np
+
+w0 = 4.0 / 9.0
+w1 = 1.0 / 9.0
+w = [w0, w1, w1]
+
+def f(r, a):
+    b = 1.0 - a
+    v = [a, b, 0.5]
+    made = np.zeros((3, 100, 100))
+    for i in range(100):
+        for j in range(100):
+            for k in range(3):
+                made[k, i, j] = w[k] * r[i, j] + v[k]
+    return made
+
+f(np.ones((100, 100)), 0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "is_read"),
+    [
+        (("", ""), True),
+        # what the list holds is another number than the name stands for later
+        (("    made =", "    b = 2.0\n    made ="), False),
+        (("v = [a, b, 0.5]", "v = [a, b, 0.5]\n    v[0] = r[0, 0]"), False),
+        (("w = [w0, w1, w1]", "w = [w0, w1, w1]\nw1 = 5.0"), False),
+        (("def f(r, a):", "def f(r, a, w1=3.0):"), False),
+    ],
+)
+def test_lists_of_named_numbers_are_tables(change: tuple[str, str], is_read: bool) -> None:
+    source = TABLE.replace(*change)
+    assert source.count(change[1]) or not change[1]
+    after = edited(source)
+    assert ("for i" not in after) == is_read
+    made = []
+    for text in (source, after):
+        space: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), space)
+        made.append(space["f"](np.random.default_rng(1).random((100, 100)), 0.3))
+    np.testing.assert_allclose(*made)
