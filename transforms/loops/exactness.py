@@ -382,16 +382,18 @@ def _wanted(value: Value, dtype: str) -> str:
     """Return what a person might call a value that several statements need."""
     if dtype == "bool":
         return "mask"
+    named = ""
     match value:
         case Called():
             return "groups"
-        case Elementwise("multiply", (Scalar(text=one), Read(array=other))) if one.isidentifier():
-            return f"{one}_{other}".replace(".", "_")
+        case Elementwise("multiply", (Scalar(text=one), Read(array=other))):
+            named = f"{one}_{other}"
         case Elementwise(operation, (Read(array=of),)):
-            return f"{operation}_{of}".replace(".", "_")
-        case Elementwise(operation):
-            return _RESULTS.get(operation, "both")
-    return "both"
+            named = f"{operation}_{of}"
+    named = named.replace(".", "_")
+    plain = _RESULTS.get(value.operation, "both") if isinstance(value, Elementwise) else "both"
+    # items of lists and dictionaries have names that are none of the source's
+    return named if named.isidentifier() else plain
 
 
 def _held(
