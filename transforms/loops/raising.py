@@ -375,9 +375,16 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if found is None:
         raise NotRaised
     operation, term = found
+    python, counts = is_of_python(term), _counts(term)
+    match term:
+        case Copy(Reduction(mask, None, "add", "int64") as count, of_python=True) if (
+            type_of(mask, lift.kernel).dtype == "bool"
+        ):
+            # what inner loops have counted
+            term, counts = count, True
     kind = kind_of_or_none(strong(type_of(term, lift.kernel).dtype))
-    computed = is_of_python(term) is not False and kind is Kind.FLOATING
-    if not (_counts(term) or any(_summed(term)) or computed):
+    computed = python is not False and kind is Kind.FLOATING
+    if not (counts or any(_summed(term)) or computed):
         # whole numbers of Python have no end
         raise NotRaised
     extreme = operation in ("maximum", "minimum")
@@ -399,7 +406,7 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     lift.note(store)
     own = Read(store.array, store.region)
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
-    if is_total(store) and is_of_python(term):
+    if is_total(store) and python:
         made = Copy(made, strong(type_of(made, lift.kernel).dtype), of_python=True)
     value = Elementwise(operation, (own, made))
     held = tuple(lift.held(store, None))

@@ -244,6 +244,31 @@ def test_what_is_written_oddly_is_read(body: str) -> None:
     assert_same(f"\n    def f(x):\n        {body}\n    ", lambda: (SQUARE[0].copy(),))
 
 
+@pytest.mark.parametrize("rows", [0, 1, 7])
+@pytest.mark.parametrize(
+    ("start", "body", "result"),
+    [
+        ("", "if x[i, j] > 0.5:\n                    out[i] += 1", "out"),
+        ("", "if x[i, j] > 0.5:\n                    out[i] += x[i, j]", "out"),
+        ("", "if 0.2 < x[i, j] and x[i, j] < 0.7:\n                    out[i] -= x[i, j]", "out"),
+        ("s = 0", "if x[i, j] > 0.5:\n                    s += 1", "s"),
+        ("s = 0.0", "if x[i, j] > 0.5:\n                    s += x[i, j]", "s"),
+    ],
+)
+def test_sums_under_conditions_are_raised(start: str, body: str, result: str, rows: int) -> None:
+    source = f"""
+    def f(x, n, m):
+        out = np.full(n, 2.0)
+        {start or "pass"}
+        for i in range(n):
+            for j in range(m):
+                {body}
+        return {result}
+    """
+    numbers = np.random.default_rng(rows).random((rows, 5))
+    assert "for" not in assert_same(source, lambda: (numbers.copy(), rows, 5))
+
+
 # --- as a person would write ----------------------------------------------------------------------
 
 ALIKE = """
