@@ -82,14 +82,7 @@ class Cost:
     delta: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    time: Expr
-    phi: Expr
-    delta: Vector
-
-
-_NOTHING = _Part(ZERO, ZERO, Vector())
+_NOTHING = Cost(ZERO, ZERO, Vector())
 
 
 def compile_process(
@@ -114,7 +107,7 @@ def compile_process(
     """
     tidy = knowing(positive, nonnegative)
     part = _Compiler(tidy).part(term)
-    return Cost(tidy(part.time), tidy(part.phi), part.delta)
+    return Cost(tidy(part.T), tidy(part.phi), part.delta)
 
 
 def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:
@@ -126,18 +119,18 @@ class _Compiler:
     def __init__(self, tidy: Tidy) -> None:
         self.tidy = tidy
         # A term may be one object in many places, where equations were substituted.
-        self.known: dict[int, _Part] = {}
+        self.known: dict[int, Cost] = {}
 
-    def part(self, term: Process) -> _Part:
+    def part(self, term: Process) -> Cost:
         if id(term) not in self.known:
             self.known[id(term)] = self.compiled(term)
         return self.known[id(term)]
 
-    def compiled(self, term: Process) -> _Part:
+    def compiled(self, term: Process) -> Cost:
         match term:
             case Delay(seconds):
                 time = self.tidy(seconds)
-                return _Part(time, time, Vector())
+                return Cost(time, time, Vector())
             case Use():
                 return self.use(term)
             case Leaf():
@@ -153,58 +146,58 @@ class _Compiler:
             case Branch():
                 return self.branch(term)
 
-    def use(self, term: Use) -> _Part:
+    def use(self, term: Use) -> Cost:
         resource = term.resource
         time = self.tidy(term.seconds / resource.multiplicity)
         entry = Entry(resource.array, self.tidy(resource.index), time)
-        return _Part(time, time, Vector((entry,)))
+        return Cost(time, time, Vector((entry,)))
 
-    def sequence(self, parts: list[_Part]) -> _Part:
+    def sequence(self, parts: list[Cost]) -> Cost:
         if not parts:
             return _NOTHING
-        return _Part(
-            add([part.time for part in parts]),
+        return Cost(
+            add([part.T for part in parts]),
             add([part.phi for part in parts]),
             sum((part.delta for part in parts), Vector()),
         )
 
-    def side_by_side(self, parts: list[_Part]) -> _Part:
+    def side_by_side(self, parts: list[Cost]) -> Cost:
         if not parts:
             return _NOTHING
         delta = sum((part.delta for part in parts), Vector())
-        times = [part.time for part in parts if not self.is_one_server(part)]
-        return _Part(
+        times = [part.T for part in parts if not self.is_one_server(part)]
+        return Cost(
             self.tidy(maximum(*times, largest_element(delta, self.tidy))),
             self.tidy(maximum(*(part.phi for part in parts))),
             delta,
         )
 
-    def is_one_server(self, part: _Part) -> bool:
+    def is_one_server(self, part: Cost) -> bool:
         """Tell whether `part` takes as long as some server is busy with it.
 
         Its time is then no bound beside the work of the busiest server.
         """
-        return self.tidy(part.time) in largest_fixed(part.delta, self.tidy)
+        return self.tidy(part.T) in largest_fixed(part.delta, self.tidy)
 
-    def repeated(self, loop: Loop, body: _Part) -> _Part:
-        return _Part(
-            self.tidy(summation(loop.variable, loop.low, loop.high, body.time)),
+    def repeated(self, loop: Loop, body: Cost) -> Cost:
+        return Cost(
+            self.tidy(summation(loop.variable, loop.low, loop.high, body.T)),
             self.tidy(summation(loop.variable, loop.low, loop.high, body.phi)),
             body.delta.over(loop),
         )
 
-    def spread(self, loop: Loop, body: _Part) -> _Part:
+    def spread(self, loop: Loop, body: Cost) -> Cost:
         delta = body.delta.over(loop)
         times = [largest_element(delta, self.tidy)]
         if not self.is_one_server(body):
-            times.insert(0, maximum_over(loop.variable, loop.low, loop.high, body.time))
-        return _Part(
+            times.insert(0, maximum_over(loop.variable, loop.low, loop.high, body.T))
+        return Cost(
             self.tidy(maximum(*times)),
             self.tidy(maximum_over(loop.variable, loop.low, loop.high, body.phi)),
             delta,
         )
 
-    def branch(self, term: Branch) -> _Part:
+    def branch(self, term: Branch) -> Cost:
         condition = self.tidy(term.condition)
         known = constant_of(condition)
         if known == 1:
@@ -214,14 +207,14 @@ class _Compiler:
         then, orelse = self.part(term.then), self.part(term.orelse)
         if condition.is_whole(frozenset()):
             # The same as weighing by 1 and 0, but what is not taken need not have a value.
-            return _Part(
-                conditional(condition, then.time, orelse.time),
+            return Cost(
+                conditional(condition, then.T, orelse.T),
                 conditional(condition, then.phi, orelse.phi),
                 then.delta.when(condition) + orelse.delta.when(logical_not(condition)),
             )
         other = ONE - condition
-        return _Part(
-            condition * then.time + other * orelse.time,
+        return Cost(
+            condition * then.T + other * orelse.T,
             condition * then.phi + other * orelse.phi,
             then.delta.scaled(condition) + orelse.delta.scaled(other),
         )
