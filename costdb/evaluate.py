@@ -712,11 +712,7 @@ def _box(coefficients: Mapping[str, Quantity]) -> Box:
 
 
 def _seconds(interval: Interval) -> tuple[Seconds, Seconds, Seconds]:
-    low, mid, high = (
-        Seconds(max(0.0, part) * _SECONDS_PER_MICROSECOND)
-        for part in (interval.low, interval.mid, interval.high)
-    )
-    return low, mid, high
+    return _not_below_0(interval.low), _not_below_0(interval.mid), _not_below_0(interval.high)
 
 
 def _worst(quantities: Iterable[Quantity]) -> Provenance:
