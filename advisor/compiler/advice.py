@@ -125,22 +125,17 @@ def store(facts: Facts, program: str, traffic: Traffic = ()) -> int:
     StoreError
         The store cannot be written.
     """
-    from costdb.store.database import Observation, add_observations, writing
+    from costdb.store.database import add_observations, writing
 
-    rows = [
-        Observation(file, FUNCTION, seen.function, {SEEN: encode(seen)}, program)
-        for file, many in by_file(facts).items()
-        for seen in many
-    ]
+    path = os.path.realpath
+    rows = [(path(file), seen.function, {SEEN: encode(seen)}) for file, seen in facts]
     messages = [
-        Observation(file, MESSAGE, f"{sent.line}:{sent.method}", {SEEN: encode(sent)}, program)
-        for file, many in by_file(traffic).items()
-        for sent in many
+        (path(file), f"{sent.line}:{sent.method}", {SEEN: encode(sent)}) for file, sent in traffic
     ]
     if rows or messages:
         with writing() as connection:
-            add_observations(connection, rows)
-            add_observations(connection, messages, whole=True)
+            add_observations(connection, program, FUNCTION, rows)
+            add_observations(connection, program, MESSAGE, messages, whole=True)
     return len(rows)
 
 

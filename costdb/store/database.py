@@ -326,15 +326,10 @@ def add_result(connection: sqlite3.Connection, result: Result) -> None:
     StoreError
         A number is not finite.
     """
-    row = _row(result, "machine", "command", "subject")
+    row = {name: getattr(result, name) for name in ("machine", "command", "subject")}
+    row |= {"document": to_text(dict(result.document)), "stored_at": now("milliseconds")}
     with transaction(connection):
-        insert(connection, "results", {**row, "stored_at": now("milliseconds")})
-
-
-def _row(one: Result | Observation, *names: str) -> dict[str, str]:
-    """Return columns of a table: what has such names, and the document as text."""
-    named = {name: getattr(one, name) for name in names}
-    return {**named, "document": to_text(dict(one.document))}
+        insert(connection, "results", row)
 
 
 def keep_result(machine: str, command: str, subject: str, document: Mapping[str, Any]) -> None:
@@ -398,52 +393,40 @@ def newest_document(
 # A run replaces what an earlier one showed of the same name; what it did not come across stays.
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One thing that a run showed.
-
-    Attributes
-    ----------
-    path : str
-        Of the file that it is about.
-    kind : str
-        ``"function"`` or ``"message"``.
-    name : str
-        Which function, or which call.
-    document : mapping
-        JSON values.
-    program : str
-        What was run.
-    """
-
-    path: str
-    kind: str
-    name: str
-    document: Mapping[str, Any]
-    program: str
+Observed = Iterable[tuple[str, str, Mapping[str, Any]]]
+"""Files that a run showed something of, which function or which call it is, and JSON values."""
 
 
 def add_observations(
-    connection: sqlite3.Connection, observed: Iterable[Observation], *, whole: bool = False
+    connection: sqlite3.Connection,
+    program: str,
+    kind: str,
+    observed: Observed,
+    *,
+    whole: bool = False,
 ) -> None:
-    """Store what one run showed, in place of what earlier runs did; all of it or nothing.
+    """Store what a run of a program showed, in place of what earlier runs did; all or nothing.
 
     Parameters
     ----------
     connection : sqlite3.Connection
-    observed : iterable of Observation
+    program : str
+    kind : str
+        ``"function"`` or ``"message"``.
+    observed : iterable of (str, str, mapping)
     whole : bool
-        Drop everything of the same kinds that was known of these files, whatever its name: for
-        names that hold line numbers, which move.
+        Drop everything of this kind that was known of these files, whatever its name: for names
+        that hold line numbers, which move.
 
     Raises
     ------
     StoreError
         A number is not finite.
     """
-    found = now()
+    alike = {"kind": kind, "program": program, "stored_at": now()}
     rows = [
-        {**_row(one, "path", "kind", "name", "program"), "stored_at": found} for one in observed
+        {"path": path, "name": name, "document": to_text(dict(document)), **alike}
+        for path, name, document in observed
     ]
     with transaction(connection):
         known = "DELETE FROM observations WHERE path = :path AND kind = :kind"

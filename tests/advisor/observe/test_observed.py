@@ -25,7 +25,6 @@ from advisor.observed import (
 )
 from costdb.expr import num, sym
 from costdb.store.database import (
-    Observation,
     add_observations,
     forget_observations,
     writing,
@@ -177,10 +176,9 @@ def keep(path: Path, *observed: Seen) -> None:
     with writing() as connection:
         add_observations(
             connection,
-            [
-                Observation(str(path), FUNCTION, s.function, {SEEN: encode(s)}, "p.py")
-                for s in observed
-            ],
+            "p.py",
+            FUNCTION,
+            [(str(path), seen.function, {SEEN: encode(seen)}) for seen in observed],
         )
 
 

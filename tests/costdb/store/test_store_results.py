@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from costdb.documents import remove_profile
 from costdb.evaluate import Ratio
 from costdb.store.database import (
-    Observation,
     Result,
     add_observations,
     add_result,
@@ -117,9 +116,8 @@ def test_readers_see_what_was_written_last(
             measured.pop(size, None)
             measured[size] = 1.0 + number
         elif step == "function":
-            seen = Observation(str(value), "function", "f", {"n": number}, "p")
             with writing() as connection:
-                add_observations(connection, [seen])
+                add_observations(connection, "p", "function", [(str(value), "f", {"n": number})])
             functions = [one for one in functions if one != value] + [str(value)]
         assert set(stored_profile_names()) == profiles
         assert [path for kind, path, _ in stored_observations() if kind == "function"] == functions
