@@ -89,7 +89,7 @@ def _compile_s(
     assert isinstance(function, FunctionType)
     fresh = FunctionType(function.__code__, function.__globals__, function.__name__)
     options = {"pipeline_class": AdvisedCompiler} if advised else {}
-    record.forget()
+    record._facts.clear()
     made = numba.njit(parallel=parallel, **options)(fresh)
     seconds = _timed_s(lambda: made(array, array.copy()))
     assert len(record.gathered()) == advised

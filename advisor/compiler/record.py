@@ -246,10 +246,3 @@ def take_over() -> None:
 def is_taken() -> bool:
     """Return whether somebody else reports."""
     return bool(_taken)
-
-
-def forget() -> None:
-    """Drop all record, and what errors were told."""
-    with _lock:
-        _facts.clear()
-    _told.clear()

@@ -31,9 +31,14 @@ SMALL = np.asfortranarray(np.arange(12.0).reshape(4, 3))
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    record.forget()
+    forget()
     yield
-    record.forget()
+    forget()
+
+
+def forget() -> None:
+    record._facts.clear()
+    record._told.clear()
 
 
 def fresh_copy(function: FunctionType) -> FunctionType:
