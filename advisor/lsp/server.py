@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
@@ -28,7 +28,6 @@ from pygls.uris import to_fs_path
 from advisor.config.files import FILE_NAME, CommandError
 from advisor.engine import Options
 from advisor.files import read_source
-from advisor.finding import Finding
 from advisor.frontend.prefilter import forget
 from advisor.lsp.analyses import (
     Analyses,
@@ -63,7 +62,6 @@ from advisor.lsp.protocol import (
     size,
     workspace_edit,
 )
-from advisor.source import Edit
 from costdb.launch.space import command
 
 _SETTINGS_TIMEOUT_S = 3.0
@@ -73,6 +71,8 @@ _PULL = "text_document.diagnostic"
 _WARM_UP = "import advisor\n"
 
 _log = logging.getLogger(__name__)
+_Of = TypeVar("_Of")
+_Made = TypeVar("_Made")
 
 
 class AdviseServer(LanguageServer):
@@ -256,20 +256,10 @@ class AdviseServer(LanguageServer):
         findings = overlapping(file.document, answer.findings, here)
         if not findings:
             return None
-        stamp, path, text, lookup = file.stamp, file.path, file.good_text, self._lookup
-
-        def work() -> Sequence[Finding]:
-            options = lookup.of(path)
-            if options is None:
-                return findings
-            return with_details(path, text, options, findings)
-
-        detailed = await self.analyses.in_worker(work)
-        if file.stamp != stamp:
-            raise JsonRpcContentModified("the file has changed")
+        detailed = await self._made(file, file.good_text, with_details, findings)
         return hover(
             file.document,
-            detailed,
+            detailed or findings,
             current=answer.understood,
             markdown=self._can("text_document.hover.content_format", types.MarkupKind.Markdown),
         )
@@ -314,21 +304,28 @@ class AdviseServer(LanguageServer):
         if finding is None or not answer.understood:
             raise JsonRpcContentModified("the finding is gone")
         make = rewrite_edits if data.get("purpose") == EDIT else suppression_edits
-        stamp, document = file.stamp, file.document
-        path, text, lookup = file.path, document.text, self._lookup
-
-        def work() -> tuple[Edit, ...] | None:
-            options = lookup.of(path)
-            return None if options is None else make(path, text, options, finding)
-
-        edits = await self.analyses.in_worker(work)
-        if file.stamp != stamp:
-            raise JsonRpcContentModified("the file has changed")
+        document = file.document
+        edits = await self._made(file, document.text, make, finding)
         if edits is None:
             raise JsonRpcInvalidParams("this cannot be written here")
         versioned = self._can("workspace.workspace_edit.document_changes")
         action.edit = workspace_edit(document, edits, versioned)
         return action
+
+    async def _made(
+        self, file: OpenFile, text: str, make: Callable[[str, str, Options, _Of], _Made], of: _Of
+    ) -> _Made | None:
+        """Return what is made of a text by the options of its file, None where that is left out."""
+        stamp, path, lookup = file.stamp, file.path, self._lookup
+
+        def work() -> _Made | None:
+            options = lookup.of(path)
+            return None if options is None else make(path, text, options, of)
+
+        made = await self.analyses.in_worker(work)
+        if file.stamp != stamp:
+            raise JsonRpcContentModified("the file has changed")
+        return made
 
     async def _unchanged(self, uri: str) -> tuple[OpenFile, Analysis] | None:
         """Return the newest answer, or refuse when the text changes while it is awaited."""
