@@ -190,6 +190,7 @@ def _in_turn(case: Case, after: Variant, effort: Effort) -> Measured:
 # Builds kernels and their plans for ranks, runs them, and says what came of it.
 
 
+_ONCE = Effort(repetitions=0, seconds=1.0)
 _MOST_PLANS = 6
 """Plans of a kernel that are run: those that are predicted to be fastest."""
 
@@ -231,11 +232,7 @@ class Ran:
 
 
 def run_built(
-    path: str,
-    cases: Sequence[BuiltCase],
-    ranks: int,
-    repetitions: int = 0,
-    seconds: float = 1.0,
+    path: str, cases: Sequence[BuiltCase], ranks: int, effort: Effort = _ONCE
 ) -> Iterator[tuple[Ran, ...]]:
     """Yield of each case what came of its programs, as many as there are.
 
@@ -244,9 +241,9 @@ def run_built(
     path : str
         Beside this file lies what the kernels import.
     cases : sequence of BuiltCase
-    ranks, repetitions : int
-    seconds : float
-        How long repetitions of one program may take.
+    ranks : int
+    effort : Effort
+        Of one launch.
 
     Raises
     ------
@@ -255,8 +252,7 @@ def run_built(
     JobFailedError
         A program failed; cases before that were yielded.
     """
-    how = _how(path, Effort(repetitions=repetitions, seconds=seconds))
-    for found in _run({**how, "cases": list(map(asdict, cases))}, ranks):
+    for found in _run({**_how(path, effort), "cases": list(map(asdict, cases))}, ranks):
         yield tuple(Ran(one["differs"], tuple(one["samples_s"])) for one in found)
 
 
@@ -312,9 +308,7 @@ def _measure_built(case: Case, effort: Effort) -> list[Measured]:
     launches: list[tuple[Ran, ...]] = []
     try:
         for _ in range(effort.launches):
-            launches += run_built(
-                case.path, [given], case.ranks, effort.repetitions, effort.seconds
-            )
+            launches += run_built(case.path, [given], case.ranks, effort)
     except JobFailedError as error:
         return [Measured(failure=str(error)) for _ in texts]
     return [
