@@ -29,12 +29,7 @@ from advisor.cli.common import (
 )
 from advisor.cli.scope import Scope, python_files
 from advisor.config.effective import Effective
-from advisor.config.files import (
-    CommandError,
-    NoMachineError,
-    shown_path,
-    system_error,
-)
+from advisor.config.files import CommandError, NoMachineError, shown_path, system_error, using
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
@@ -305,10 +300,8 @@ class Check:
     def _sift(self, file: str) -> None:
         from advisor.suppress import sift
 
-        try:
+        with using(file):
             self.findings[:], stale = sift(self.findings, file, self.checked)
-        except OSError as error:
-            raise system_error(error, file) from error
         for entry in stale:
             complain(
                 f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"
@@ -522,14 +515,9 @@ def _safe_path() -> Iterator[None]:
 def _worth(count: int) -> int:
     if count < FEWEST_FILES:
         return 1
-    return min(_processors(), count // (FEWEST_FILES // 2))
+    from costdb.calibration.section import usable_cores
 
-
-def _processors() -> int:
-    # what this process may use, not what the machine has
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return min(usable_cores(), count // (FEWEST_FILES // 2))
 
 
 def _begin_work() -> None:

@@ -9,18 +9,20 @@ import os
 import re
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from io import TextIOWrapper
 from typing import Final, TypeVar
 
-from advisor.config.files import system_error, wrong_use
+from advisor.config.files import system_error, using, wrong_use
 from advisor.report.style import Style, detect_style, json_text, one_line
 from advisor.source import NOTEBOOK, SourceProblem, placed_problem, with_keys, without_keys
 from costdb.records import DOTTED_NAME, dataclass, nearest, read_number, replace
 
 # Text or JSON: what the commands have in common that show one result.
+
+_Result = TypeVar("_Result")
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -135,10 +137,8 @@ def read_text(path: str, *, notebooks: bool = False) -> str:
             f"{path}: notebooks are for check, explain and run; this takes a program, which"
             " `jupyter nbconvert --to script` makes of one"
         )
-    try:
+    with using(path):
         return read_source(path).text
-    except OSError as error:
-        raise system_error(error, path) from error
 
 
 def write_out(text: str) -> None:
@@ -180,10 +180,27 @@ def write_result(text: str, output: str | None) -> None:
         return
     from advisor.files import replace_file
 
-    try:
+    with using(output):
         replace_file(output, text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise system_error(error, output) from error
+
+
+def write_shown(
+    result: _Result,
+    as_text: Callable[[_Result, Style], str],
+    as_json: Callable[[_Result], str],
+    output_format: str,
+    output: str | None = None,
+) -> None:
+    """Write a result in the form that was asked for: as text, as JSON, or as a page."""
+    if output_format == JSON:
+        text = as_json(result)
+    elif output_format == TEXT:
+        text = as_text(result, text_style(output))
+    else:
+        from advisor.report.pages import of_report
+
+        text = of_report(result, output_format)
+    write_result(text, output)
 
 
 def write_problems(

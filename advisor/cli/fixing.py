@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from advisor import engine
 from advisor.cli.common import write_out
-from advisor.config.files import CommandError, system_error, wrong_use
+from advisor.config.files import CommandError, using, wrong_use
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding
@@ -121,10 +121,9 @@ def write_back(path: str, text: str, file: SourceFile, *, to_output: bool) -> No
         write_out(file.written(text))
         return
     try:
-        if read_source(path) != file:
-            raise wrong_use(f"{path}: has changed since it was read; not fixed")
-        replace_file(path, data)
+        with using(path):
+            if read_source(path) != file:
+                raise wrong_use(f"{path}: has changed since it was read; not fixed")
+            replace_file(path, data)
     except SourceProblem as problem:
         raise CommandError(str(problem)) from problem
-    except OSError as error:
-        raise system_error(error, path) from error

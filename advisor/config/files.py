@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import reduce
 from operator import getitem
@@ -80,6 +81,15 @@ def wrong_use(message: str) -> CommandError:
 def system_error(error: OSError, path: str) -> CommandError:
     """Return the error for a path that the system refused."""
     return wrong_use(f"{path}: {error.strerror or error}")
+
+
+@contextmanager
+def using(path: str) -> Iterator[None]:
+    """Have what the system refuses of a path within the block told in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise system_error(error, path) from error
 
 
 Number = int | float

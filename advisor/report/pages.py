@@ -118,6 +118,14 @@ HTML, MARKDOWN = "html", "markdown"
 _MOST_CHOICES = 24
 
 
+def of_report(report: object, output_format: str) -> str:
+    """Return a prediction, or choices side by side."""
+    if isinstance(report, PredictionReport):
+        return of_prediction(report, output_format)
+    assert isinstance(report, ChoicesReport)
+    return of_choices(report, output_format)
+
+
 def of_prediction(report: PredictionReport, output_format: str) -> str:
     """Return a predicted time and what it is made of."""
     found = report.prediction

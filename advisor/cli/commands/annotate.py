@@ -12,7 +12,7 @@ import typer
 from advisor.cli import options
 from advisor.cli.common import complain, note, write_out, write_result
 from advisor.cli.options import option
-from advisor.config.files import OutputFormat, choose_machine, system_error, wrong_use
+from advisor.config.files import OutputFormat, choose_machine, using, wrong_use
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -33,10 +33,8 @@ def annotate(
     from advisor.frontend.kernels import read_kernels
     from advisor.source import Edit, Span, apply_edits, split_lines, unified_diff
 
-    try:
+    with using(file):
         found = read_source(file)
-    except OSError as error:
-        raise system_error(error, file) from error
     lines = split_lines(found.text)
     edits: dict[int, Edit] = {}
     for kernel, seen in _known(file, found.text):
@@ -55,10 +53,8 @@ def annotate(
     if diff:
         write_out(unified_diff(file, found.written(found.text), found.written(text)))
         return
-    try:
+    with using(file):
         replace_file(file, found.encode(text))
-    except OSError as error:
-        raise system_error(error, file) from error
     note(f"advise: {file}: {len(edits)} functions annotated")
 
 

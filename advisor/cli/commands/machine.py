@@ -21,6 +21,7 @@ from advisor.cli.common import (
     write_out,
     write_problems,
     write_result,
+    write_shown,
 )
 from advisor.cli.options import option
 from advisor.config.files import choose_machine, wrong_use
@@ -58,8 +59,7 @@ def _list(output_format: options.TextOrJson = TEXT) -> None:
         except MachineError as error:
             broken = True
             complain(f"advise: {error}")
-    style = text_style(None)
-    write_out(list_as_json(machines) if output_format == JSON else list_as_text(machines, style))
+    write_shown(machines, list_as_text, list_as_json, output_format)
     if broken:
         raise typer.Exit(WRONG_USE)
 
@@ -291,6 +291,5 @@ def validate(
         bar.clear()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     report = ValidationReport(chosen.name, calibration_of(chosen), now, made)
-    text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
-    write_result(text, output)
+    write_shown(report, as_text, as_json, output_format, output)
     return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE

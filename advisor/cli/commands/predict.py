@@ -6,17 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli import options
-from advisor.cli.common import (
-    JSON,
-    NOTHING_TO_SAY,
-    PAGES,
-    TEXT,
-    complain,
-    text_style,
-    watched,
-    write_problems,
-    write_result,
-)
+from advisor.cli.common import NOTHING_TO_SAY, TEXT, complain, watched, write_problems, write_shown
 from advisor.cli.options import option
 from advisor.config.files import wrong_use
 
@@ -65,14 +55,7 @@ def predict(
     name = None if opened.machine is None else opened.machine.name
     cautions = told.cautions(opened.machine, found.bindings) if told and opened.machine else ()
     report = PredictionReport(opened.title, name, formula, found, origins, cautions)
-    if output_format in PAGES:
-        from advisor.report.pages import of_prediction
-
-        text = of_prediction(report, output_format)
-    else:
-        as_json_wanted = output_format == JSON
-        text = as_json(report) if as_json_wanted else as_text(report, text_style(output))
-    write_result(text, output)
+    write_shown(report, as_text, as_json, output_format, output)
     return NOTHING_TO_SAY
 
 
@@ -163,15 +146,7 @@ def choose(
         choices=chosen[:top],
         considered=len(ranked),
     )
-    if output_format in PAGES:
-        from advisor.report.pages import of_choices
-
-        text = of_choices(report, output_format)
-    elif output_format == JSON:
-        text = choices_as_json(report)
-    else:
-        text = choices_as_text(report, text_style(output))
-    write_result(text, output)
+    write_shown(report, choices_as_text, choices_as_json, output_format, output)
 
 
 def _best_per(name: str, ranked: Sequence[Choice]) -> Sequence[Choice]:

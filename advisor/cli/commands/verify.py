@@ -28,6 +28,7 @@ from advisor.cli.common import (
     text_style,
     write_out,
     write_result,
+    write_shown,
 )
 from advisor.cli.options import option
 from advisor.cli.scope import python_files
@@ -273,8 +274,7 @@ def measure(
         write_out("".join(text for group in groups for text in _shown(group)))
         return
     made = _measured(groups, Effort(budget_s=budget, ranks=ranks), again=again)
-    style = text_style(output)
-    write_result(as_json(made) if output_format == JSON else as_text(made, style), output)
+    write_shown(made, as_text, as_json, output_format, output)
 
 
 def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> None:

@@ -14,6 +14,7 @@ from advisor.cache import Question
 from advisor.cli import checking, common
 from advisor.cli.checking import FEWEST_FILES, Refusal, answers
 from advisor.engine import FileResult, Options
+from costdb.calibration import section
 
 ROOT = Path(__file__).parents[3]
 PAGE = """\
@@ -61,11 +62,11 @@ def test_a_worker_that_dies_costs_no_answer() -> None:
 
 
 def test_few_files_are_not_worth_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_processors", lambda: 8)
+    monkeypatch.setattr(section, "usable_cores", lambda: 8)
     assert checking._worth(FEWEST_FILES - 1) == 1
     assert checking._worth(FEWEST_FILES) == 2
     assert checking._worth(10_000) == 8
-    monkeypatch.setattr(checking, "_processors", lambda: 1)
+    monkeypatch.setattr(section, "usable_cores", lambda: 1)
     assert checking._worth(10_000) == 1
 
 
