@@ -124,11 +124,9 @@ class Measurements:
             return None
         modelled = evaluate_price(priced, sizes)
         if not any(term.model in OF_RANKS for term in priced.terms):
-            self.refused[f"not measured: {self.machine.name} has no rates of array calls"] = None
-            return None
+            raise Refused(0, f"{self.machine.name} has no rates of array calls")
         if abs(sum(term.mid for term in modelled.terms) - modelled.mid) > _SAME * modelled.mid:
-            self.refused["not measured: what ranks do overlaps with their messages"] = None
-            return None
+            raise Refused(0, "what ranks do overlaps with their messages")
         parts = local_parts(subject.kernel, sizes)
         below = {one.name: one.below for one in inputs_of(subject.kernel, sizes)}
         least = min(below.values(), default=1)
@@ -165,13 +163,9 @@ class Measurements:
     ) -> Estimate | None:
         ranks = int(sizes.get(RANKS, 0))
         if subject.function.name != MODULE:
-            self.refused["not measured: only whole files of ranks are, and this is a function"] = (
-                None
-            )
-            return None
+            raise Refused(0, "only whole files of ranks are, and this is a function")
         if not 0 < ranks <= this_host().cores:
-            self.refused[f"not measured: {ranks} ranks on {this_host().cores} cores"] = None
-            return None
+            raise Refused(0, f"{ranks} ranks on {this_host().cores} cores")
         named = {name: value for name, value in sizes.items() if name != RANKS}
         program = sampled_file(subject.path, read_source(subject.path).text, named)
         one: tuple[Sampled, Arguments] = program, {}
