@@ -504,12 +504,7 @@ def store_profile(document: dict[str, Json], origin: str, *, replace: bool = Fal
     machine = machine_of(document, origin)
     if machine.name in built_in_names():
         raise MachineError(f'{origin}: /name: "{machine.name}" is a built-in machine')
-    row = (
-        machine.name,
-        json.dumps(document, allow_nan=False),
-        origin,
-        now(),
-    )
+    row = (machine.name, json.dumps(document, allow_nan=False), origin, now())
     statement = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
     with writing() as connection, transaction(connection):
         done = connection.execute(f"{statement} INTO profiles VALUES (?, ?, ?, ?)", row)

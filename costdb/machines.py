@@ -440,7 +440,7 @@ class Machine:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise MachineError(f"{self.origin}: {place_of(path)}: expected an object")
+            raise self.refuse("expected an object", *path)
         return found
 
     def quantity(self, *path: str | int) -> Quantity | None:
@@ -457,7 +457,7 @@ class Machine:
         if found is None:
             return None
         if not isinstance(found, dict) or "value" not in found:
-            raise MachineError(f"{self.origin}: {place_of(path)}: expected a quantity")
+            raise self.refuse("expected a quantity", *path)
         return quantity_of(found, self.sources, independent=is_residual(path[-1]))
 
     @property
@@ -473,12 +473,14 @@ class Machine:
             stated = self.quantity(section, "cache_line_bytes")
             if stated is not None:
                 if not is_line_size(stated.value):
-                    raise MachineError(
-                        f"{self.origin}: {place_of((section, 'cache_line_bytes'))}: "
-                        f"{LINE_SIZE_EXPECTED}, got {stated.value:g}"
-                    )
+                    problem = f"{LINE_SIZE_EXPECTED}, got {stated.value:g}"
+                    raise self.refuse(problem, section, "cache_line_bytes")
                 return int(stated.value)
         raise MachineError(f'machine "{self.name}" states no cache_line_bytes')
+
+    def refuse(self, problem: str, *path: str | int) -> MachineError:
+        """Return the complaint about what is at `path`, to be raised."""
+        return MachineError(f"{self.origin}: {place_of(path)}: {problem}")
 
     def _at(self, path: Sequence[str | int]) -> Json:
         found: Json = dict(self.document)

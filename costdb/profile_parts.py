@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from costdb.evaluate import Missing
 from costdb.expr import Expr, conditional, less_equal, minimum
-from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError
+from costdb.machines import BUILT_IN, LEFT_OUT, Machine
 from costdb.records import dataclass
 
 
@@ -23,8 +23,7 @@ def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
     for key in machine.section(*path):
         digits = key.removeprefix(letter)
         if key == digits or not (digits.isascii() and digits.isdecimal()):
-            place = "/".join((*path, key))
-            raise MachineError(f"{machine.origin}: /{place}: expected {letter} and a number")
+            raise machine.refuse(f"expected {letter} and a number", *path, key)
         counts.append(int(digits))
     return sorted(counts)
 
@@ -58,7 +57,7 @@ def interval_of(machine: Machine, *path: str) -> tuple[float, float] | None:
         case [int() | float() as low, int() | float() as high] if low <= high:
             return float(low), float(high)
         case _:
-            raise MachineError(f"{machine.origin}: /{'/'.join(path)}: expected [low, high]")
+            raise machine.refuse("expected [low, high]", *path)
 
 
 # Formulas between the points where they were measured, never beyond them.
@@ -138,31 +137,24 @@ def grades(machine: Machine, *path: str) -> tuple[Grade, ...]:
     MachineError
         It is no list of grades, or their limits do not grow.
     """
-    found = machine.section(*path[:-1]).get(path[-1])
-    return () if found is None else tuple(_grades(found, machine, "/".join(("", *path))))
-
-
-def _grades(listed: Json, machine: Machine, place: str) -> Iterator[Grade]:
-    where = f"{machine.origin}: {place}"
+    listed = machine.section(*path[:-1]).get(path[-1])
+    if listed is None:
+        return ()
     if not isinstance(listed, list) or not listed:
-        raise MachineError(f"{where}: expected a list of at least one grade")
-    above: float = 0
+        raise machine.refuse("expected a list of at least one grade", *path)
+    limits: list[float] = []
     for number, item in enumerate(listed):
         stated = item.get("max_bytes") if isinstance(item, dict) else None
         last = number == len(listed) - 1
         if not isinstance(item, dict) or (stated is None) != last:
-            raise MachineError(
-                f"{where}/{number}: expected a grade with max_bytes, null in the last only"
-            )
-        limit = None if stated is None else _limit(stated, f"{where}/{number}")
-        if limit is not None and limit <= above:
-            raise MachineError(f"{where}/{number}/max_bytes: grades must grow")
-        yield Grade(above, limit)
-        above = above if limit is None else limit
-
-
-def _limit(stated: Json, where: str) -> float:
-    if isinstance(stated, bool) or not isinstance(stated, int | float):
-        raise MachineError(f"{where}/max_bytes: expected a number")
-    # whole limits stay whole numbers, so that formulas show them so
-    return int(stated) if stated == int(stated) else stated
+            problem = "expected a grade with max_bytes, null in the last only"
+            raise machine.refuse(problem, *path, number)
+        if last:
+            break
+        if isinstance(stated, bool) or not isinstance(stated, int | float):
+            raise machine.refuse("expected a number", *path, number, "max_bytes")
+        if stated <= max(limits, default=0):
+            raise machine.refuse("grades must grow", *path, number, "max_bytes")
+        # whole limits stay whole numbers, so that formulas show them so
+        limits.append(int(stated) if stated == int(stated) else stated)
+    return tuple(grades_of(limits))

@@ -24,7 +24,7 @@ from costdb.expr import (
     num,
     sym,
 )
-from costdb.machines import Machine, MachineError
+from costdb.machines import Machine
 from costdb.profile_parts import (
     counts_in_keys,
     grades_of,
@@ -140,9 +140,7 @@ def _limits(machine: Machine, name: str) -> list[float]:
         [one for one in stated if isinstance(one, int | float)] if isinstance(stated, list) else []
     )
     if limits != sorted(limits) or limits != stated:
-        raise MachineError(
-            f"{machine.origin}: /{SECTION}/{_LEVELS}/{name}/limits: expected growing numbers"
-        )
+        raise machine.refuse("expected growing numbers", SECTION, _LEVELS, name, "limits")
     return limits
 
 
@@ -164,12 +162,12 @@ def _linear(
     place = (SECTION, *path)
     table = machine.section(*place)
     if not table:
-        raise MachineError(f"{machine.origin}: /{'/'.join(place)}: expected coefficients")
+        raise machine.refuse("expected coefficients", *place)
     result = num(0)
     for key in table:
         quantity = machine.quantity(*place, key)
         if key not in features or quantity is None:
-            raise MachineError(f"{machine.origin}: /{'/'.join(place)}/{key}: no such coefficient")
+            raise machine.refuse("no such coefficient", *place, key)
         symbol = ".".join((*place, key))
         coefficients[symbol] = quantity
         result = result + sym(symbol) * features[key]

@@ -24,7 +24,7 @@ from costdb.expr import (
 )
 from costdb.expr.nodes import Num, multiply, split_coefficient
 from costdb.expr.polynomials import Facts
-from costdb.machines import Json, Machine, MachineError
+from costdb.machines import Json, Machine
 from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking
 from costdb.quantity import Quantity, anywhere
 from costdb.records import dataclass, field, replace
@@ -342,11 +342,9 @@ def scale_in(machine: Machine) -> Scale:
     MachineError
         It is malformed.
     """
-    message = machine.section(*SECTION)
-    where = f"{machine.origin}: /{'/'.join(SECTION)}"
     return Scale(
         machine.cache_line_bytes,
-        tuple(_protocols(message.get("protocols", []), f"{where}/protocols")),
+        tuple(_protocols(machine)),
         grades(machine, *SECTION, "bytes"),
         grades(machine, *SECTION, "staging", "lines"),
     )
@@ -384,13 +382,14 @@ def amounts(region: Region, by: Scale) -> Iterator[Amount]:
         yield Amount("lines", ("staging", "lines", number, "gamma_us_per_line"), units)
 
 
-def _protocols(stated: Json, where: str) -> Iterator[float]:
+def _protocols(machine: Machine) -> Iterator[float]:
+    stated, path = machine.section(*SECTION).get("protocols", []), (*SECTION, "protocols")
     if not isinstance(stated, list):
-        raise MachineError(f"{where}: expected a list")
+        raise machine.refuse("expected a list", *path)
     for number, protocol in enumerate(stated):
         above = protocol.get("above_bytes") if isinstance(protocol, dict) else None
         if isinstance(above, bool) or not isinstance(above, int | float):
-            raise MachineError(f"{where}/{number}/above_bytes: expected a number")
+            raise machine.refuse("expected a number", *path, number, "above_bytes")
         yield above
 
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from costdb.evaluate import Domain, ImpossibleError, Missing, Priced
 from costdb.expr import ONE, Expr, conditional, equal, less, minimum, num, sym
 from costdb.lines.coefficients import Bill
-from costdb.machines import Machine, MachineError
+from costdb.machines import Machine
 from costdb.profile_parts import counts_in_keys, lacking, piecewise_linear
 from costdb.quantity import Quantity, exactly
 from costdb.records import dataclass, replace
@@ -496,7 +496,7 @@ def _measured(
 def _time(machine: Machine, stated: Quantity, residual: Quantity, *, is_rate: bool) -> Quantity:
     if is_rate:
         if stated.low <= 0:
-            raise MachineError(f"{machine.origin}: /{SECTION}/rates: a rate must be above 0")
+            raise machine.refuse("a rate must be above 0", SECTION, "rates")
         source = f"reciprocal of the rate, {stated.value:g} {stated.unit}: {stated.source}"
         stated = stated.reciprocal(_MICROSECONDS_PER_SECOND, "us", source=source)
     return stated.times(residual)
@@ -520,9 +520,7 @@ def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
     for pattern in _BEST_FIRST[_BEST_FIRST.index(admitted) :]:
         optimized = optimizations.get(pattern, [])
         if not isinstance(optimized, list):
-            raise MachineError(
-                f"{machine.origin}: /{SECTION}/optimizations/{pattern}: expected a list"
-            )
+            raise machine.refuse("expected a list", SECTION, "optimizations", pattern)
         if kind in optimized:
             return pattern
     return Pattern.BASELINE
