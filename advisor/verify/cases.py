@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TypeVar
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import StorageOrder
-from advisor.evidence import BUILT
+from advisor.evidence import AFTER, BEFORE, BUILT, DIFFER, RESULTS
 from advisor.finding import MODULE, Applicability, Times
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.kernel import Kernel, Proposal, Transform, at_sizes
@@ -25,6 +26,7 @@ from costdb.evaluate import Estimate, Missing, Ratio, compare, evaluate_price
 from costdb.expr import ExprError, evaluate
 from costdb.machines import Machine
 from costdb.records import dataclass
+from costdb.store.evidence import Evidence
 
 ORIGINAL = "as written"
 NOT_CALIBRATED = "this machine is not calibrated"
@@ -32,36 +34,6 @@ NOT_CALIBRATED = "this machine is not calibrated"
 Sizes = Mapping[str, int | float]
 _Proposal = TypeVar("_Proposal", Proposal, ProgramProposal)
 _Found = TypeVar("_Found")
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A kernel or program and a rewrite of it: predicted and measured speed-up.
-
-    Attributes
-    ----------
-    file, kernel, code, title : str
-        By which findings are known again.
-    sizes : mapping of str to number
-    predicted, measured : Ratio
-    of : str
-        What was measured, where that is more than the kernel.
-    times_s : (Times, Times) or None
-        What both sides took, where that is the kernel itself as one process.
-    equal : bool or None
-        Whether both gave the same results; None where nobody compared them.
-    """
-
-    file: str
-    kernel: str
-    code: str
-    title: str
-    sizes: Mapping[str, int | float]
-    predicted: Ratio
-    measured: Ratio
-    of: str = ""
-    times_s: tuple[Times, Times] | None = None
-    equal: bool | None = None
 
 
 def speed_up(before: Times, after: Times) -> Ratio:
@@ -148,8 +120,14 @@ class Case:
             return None if way.predicted is None else way.predicted.mid
         return max(0.0, whole.mid - way.change.before.mid + way.change.after.mid)
 
-    def compared(self, way: Variant, before: Times, after: Times) -> Compared | None:
-        """Return how a variant compares by the clock; None where it has no price."""
+    def compared(
+        self, way: Variant, before: Times, after: Times, equal: bool | None = None
+    ) -> Evidence | None:
+        """Return how a variant compares by the clock of a machine that is still to be named.
+
+        None where it has no price. `equal` is whether both gave the same results; None where
+        nobody compared them.
+        """
         original = self.variants[0].costed
         if way.change is not None:
             of, predicted = "the whole program", way.change.ratio
@@ -158,9 +136,18 @@ class Case:
             predicted = compare(original.priced, way.costed.priced, self.sizes)
         else:
             return None
-        about = Path(self.path).name, way.function or self.kernel, way.code, way.title, self.sizes
-        times = None if of else (before, after)
-        return Compared(*about, predicted, speed_up(before, after), of, times)
+        circumstances = {
+            "file": Path(self.path).name,
+            "title": way.title,
+            "of": of,
+            RESULTS: {True: "equal", False: DIFFER, None: ""}[equal],
+        }
+        if not of:
+            sides = zip((BEFORE, AFTER), (before, after), strict=True)
+            circumstances |= {side: " ".join(map(repr, times)) for side, times in sides}
+        about = "", way.function or self.kernel, way.code, dict(self.sizes)
+        known = predicted if isfinite(predicted.low) and isfinite(predicted.high) else None
+        return Evidence(*about, known, speed_up(before, after), circumstances)
 
 
 def case_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from advisor.build.program import NotBuiltError, build
-from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS
 from advisor.finding import Times
 from advisor.ir.kernel import Kernel, Transform
 from advisor.ranking.built import Plan, built_cost, on_ranks, plan_of, proposed
@@ -23,7 +21,6 @@ from advisor.verify.cases import (
     ORIGINAL,
     ArrayInput,
     Case,
-    Compared,
     Variant,
     inputs_of,
 )
@@ -320,7 +317,7 @@ def _measure_built(case: Case, effort: Effort) -> list[Measured]:
 # What was measured of two ways to do one thing, stored as evidence for later findings.
 
 
-def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "") -> None:
+def keep(machine: Machine, ranks: int, found: Iterable[Evidence], clock: str = "") -> None:
     """Store comparisons with the circumstances of this process, if it runs on that machine.
 
     `clock` says how times were taken, where that is not by running what is compared.
@@ -339,24 +336,6 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
     }
     with writing() as connection:
         for one in found:
-            predicted = one.predicted
-            ends = predicted.low, predicted.mid, predicted.high
-            sides = zip((BEFORE, AFTER), one.times_s or (), strict=False)
-            said = {
-                **circumstances,
-                "file": one.file,
-                "title": one.title,
-                "of": one.of,
-                RESULTS: {True: "equal", False: DIFFER, None: ""}[one.equal],
-                **{side: " ".join(map(repr, times)) for side, times in sides},
-            }
-            evidence = Evidence(
-                machine.name,
-                one.kernel,
-                one.code,
-                dict(one.sizes),
-                predicted if all(map(math.isfinite, ends)) else None,
-                one.measured,
-                {name: text for name, text in said.items() if text},
-            )
-            add_evidence(connection, evidence)
+            said = {**circumstances, **one.circumstances}
+            said = {name: text for name, text in said.items() if text}
+            add_evidence(connection, replace(one, machine=machine.name, circumstances=said))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from advisor.cli.app import main
-from advisor.evidence import BUILT
-from advisor.verify.cases import Compared, speed_up
+from advisor.evidence import AFTER, BEFORE, BUILT
+from advisor.verify.cases import speed_up
 from advisor.verify.running import keep
 from costdb.documents import store_profile
 from costdb.evaluate import Ratio
@@ -178,19 +178,13 @@ def test_times_of_both_sides_take_the_place_of_predicted_ones(
     keep_as = replace(machine, origin="made up")
     predicted = Ratio(1.0, 2.0, 3.0)
 
-    def compared(code: str, times: tuple[float, float, float]) -> Compared:
+    def compared(code: str, times: tuple[float, float, float]) -> Evidence:
         original = (0.9, 1.0, 1.1)
         title = {"ADV401": "replace the loops over `j`, `i` by a `sum` of arrays"}.get(code, "")
-        return Compared(
-            "plain.py",
-            "columns",
-            code,
-            title,
-            {"N": 300},
-            predicted,
-            speed_up(original, times),
-            times_s=(original, times),
-        )
+        sides = {BEFORE: " ".join(map(str, original)), AFTER: " ".join(map(str, times))}
+        circumstances = {"file": "plain.py", "title": title, **sides}
+        gain = speed_up(original, times)
+        return Evidence("", "columns", code, {"N": 300}, predicted, gain, circumstances)
 
     keep(keep_as, 1, [compared("ADV401", (0.1, 0.2, 0.4)), compared("ADV501", (0.99, 1.0, 1.2))])
     assert main(command) == 0

@@ -227,13 +227,12 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     """Store what was measured as evidence, so that later predictions can refer to it."""
     case, original = group[0].case, group[0].measured
     ran = [(one.variant, one.measured) for one in group[1:] if not one.measured.failure]
-    found = [
-        replace(kept, equal=after.equal)
+    found = (
+        case.compared(variant, (after.beside or original).times_s, after.times_s, after.equal)
         for variant, after in ran
         if not original.failure and after.equal is not None
-        if (kept := case.compared(variant, (after.beside or original).times_s, after.times_s))
-    ]
-    running.keep(machine, case.ranks, found)
+    )
+    running.keep(machine, case.ranks, filter(None, found))
 
 
 # --- measure --------------------------------------------------------------------------------------
