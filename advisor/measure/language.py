@@ -30,7 +30,7 @@ from advisor.measure.names import (
     stored_arrays,
 )
 from advisor.source import ParseProblem, assigned_names
-from costdb.records import dataclass, field, replace
+from costdb.records import dataclass, field, only, replace
 
 _LONGEST_SHOWN = 60
 MPI = "mpi4py.MPI"
@@ -511,7 +511,7 @@ class _Writer:
                 self.known.path(function) or getattr(function, "id", "")
             ) in pure.TELLING:
                 # what is computed for it; what is at hand takes no time to speak of
-                computed = [one for one in args if any(map(_is_call, ast.walk(one)))]
+                computed = [one for one in args if [*only(ast.Call, ast.walk(one))]]
                 return [ast.Expr(ast.Tuple(self.part(computed)))] if computed else []
             case ast.Raise(exc=raised):
                 return [ast.Raise(self.part(raised))]
@@ -633,9 +633,7 @@ class _Writer:
             case ast.Name(id=name, ctx=context):
                 self.stored.add(name)
                 return ast.Name(self.name(name), context)
-            case ast.Tuple() | ast.List() | ast.Starred():
-                return self.copied(node)
-            case ast.Subscript():
+            case ast.Tuple() | ast.List() | ast.Starred() | ast.Subscript():
                 return self.copied(node)
             case ast.Attribute(value=value, attr=name) if self.known.path(value) is None and (
                 name in self.known.own or name in _SET
@@ -823,10 +821,6 @@ class _Writer:
             return ast.keyword(self.member(call, given), value)
         own = path is None and given in self.known.parameters
         return ast.keyword(self.name(given) if own and given else given, value)
-
-
-def _is_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call)
 
 
 def _is_plain(text: str) -> bool:
