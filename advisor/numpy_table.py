@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from advisor.numpy_functions import FUNCTIONS
 from costdb.expr import Expr, floor_div, num, to_text
+from costdb.expr.nodes import multiply
 from costdb.records import dataclass
 from costdb.work import ArrayOperation
 
@@ -559,10 +560,7 @@ class ShapeConflict(ValueError):
 
 def count_of(shape: Shape) -> Expr:
     """Return the number of elements of a shape."""
-    total = ONE
-    for extent in shape:
-        total = total * extent
-    return total
+    return multiply(shape)
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
