@@ -123,17 +123,14 @@ def _allowed_numbers(
     SubjectError
         It has no maximum, or what is bound does not decide it.
     """
+    place = f"/parameters/{parameter.name}"
     if parameter.maximum is None or not free_symbols(parameter.maximum) <= bound.numbers.keys():
-        raise SubjectError(
-            f"{application.origin}: /parameters/{parameter.name}: "
-            "a number to choose over needs a maximum that the fixed parameters decide"
-        )
+        problem = "a number to choose over needs a maximum that the fixed parameters decide"
+        raise application.refuse(place, problem)
     try:
         largest = int(evaluate(parameter.maximum, bound.numbers) // 1)
     except ExprError as error:
-        raise SubjectError(
-            f"{application.origin}: /parameters/{parameter.name}/maximum: {error}"
-        ) from error
+        raise application.refuse(f"{place}/maximum", str(error)) from error
     if not parameter.power_of_two:
         return range(parameter.minimum, largest + 1)
     powers = (1 << exponent for exponent in range(max(0, largest).bit_length()))

@@ -200,6 +200,10 @@ class Application:
         """Names that some word binds, in order of first mention."""
         return _size_names(self.parameters)
 
+    def refuse(self, place: str, problem: str) -> SubjectError:
+        """Return the complaint about what is at a place, to be raised."""
+        return SubjectError(f"{self.origin}: {place}: {problem}")
+
 
 # Binding parameters: which words and numbers a choice fixes, and whether it is allowed.
 
@@ -475,7 +479,7 @@ def check_names(application: Application, expressions: Iterable[Used]) -> None:
     known |= {definition.name for definition in application.definitions}
     for used in (*_of_head(application), *expressions):
         for name in sorted(free_symbols(used.expr) - known - used.extra):
-            raise SubjectError(f"{application.origin}: {used.place}: nothing defines {name}")
+            raise application.refuse(used.place, f"nothing defines {name}")
 
 
 def _of_head(application: Application) -> Iterator[Used]:
@@ -635,10 +639,8 @@ def derived_quantities(application: Application, words: Mapping[str, Word]) -> d
         if not definition.when.holds(words):
             continue
         if definition.name in derived:
-            raise SubjectError(
-                f"{application.origin}: {definition.place}: {definition.name} is defined twice "
-                f"for {_shown(words)}"
-            )
+            problem = f"{definition.name} is defined twice for {_shown(words)}"
+            raise application.refuse(definition.place, problem)
         derived[definition.name] = substitute(definition.value, derived)
     return derived
 
@@ -656,10 +658,8 @@ def written_out(
     whole = substitute(expr, derived)
     undefined = free_symbols(whole) & {d.name for d in application.definitions}
     if undefined:
-        raise SubjectError(
-            f"{application.origin}: {place}: {min(undefined)} is not defined for this choice, "
-            "or only after its use"
-        )
+        problem = f"{min(undefined)} is not defined for this choice, or only after its use"
+        raise application.refuse(place, problem)
     return whole
 
 
