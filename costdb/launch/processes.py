@@ -46,22 +46,17 @@ class JobFailedError(Exception):
     """A process that ended before its job was done; the message says why in one line."""
 
 
-def mpiexec() -> str | None:
-    """Return the launcher that was installed beside this Python, else the one on the path."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    return str(beside) if beside.is_file() else shutil.which("mpiexec")
-
-
 def find_launcher() -> str:
-    """Return the command that starts ranks.
+    """Return the command that starts ranks: one beside this Python, else one on the path.
 
     Raises
     ------
     CannotRunError
         mpi4py or a launcher is missing.
     """
-    found = mpiexec() if find_spec("mpi4py") is not None else None
-    if found is None:
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.is_file() else shutil.which("mpiexec")
+    if found is None or find_spec("mpi4py") is None:
         raise CannotRunError(
             "mpi4py or mpiexec is missing: pip install 'kernel-advisor[calibrate]'"
         )
