@@ -434,8 +434,7 @@ def add_observations(
         insert(connection, "observations", *rows)
 
 
-def forget_observations(connection: sqlite3.Connection, path: str | None = None) -> int:
-    """Drop what is known of a file, or of all files; return how many things that were."""
-    where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
+def forget_observations(connection: sqlite3.Connection) -> int:
+    """Drop what is known of files; return how many things that were."""
     with transaction(connection):
-        return connection.execute(f"DELETE FROM observations{where}", values).rowcount
+        return connection.execute("DELETE FROM observations").rowcount

@@ -193,9 +193,8 @@ def test_a_later_run_replaces_what_it_saw_and_nothing_else(data: Path) -> None:
     assert known.of_file(str(file)) == (scale("F", (8, 8)),)
     assert known.of_file(str(other)) == (scale("C"),)
     with writing() as connection:
-        assert forget_observations(connection, str(file)) == 1
-        assert forget_observations(connection) == 1
-    assert known.of_file(str(other)) == ()
+        assert forget_observations(connection) == 2
+    assert known.of_file(str(file)) == known.of_file(str(other)) == ()
 
 
 def test_the_command_line_knows_the_sizes_of_the_last_run(
