@@ -15,7 +15,7 @@ from pathlib import Path
 
 import machine_profiles
 from costdb.quantity import Provenance, Quantity
-from costdb.records import dataclass
+from costdb.records import bounded, dataclass
 from costdb.store.evidence import stored_profile, stored_profile_names
 
 # Larger documents are not profiles; refusing early keeps hostile ones cheap.
@@ -51,12 +51,8 @@ def read_text(path: Path) -> bytes:
     MachineError
         The file cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST_DOCUMENT_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise MachineError(f"cannot read machine profile {path}: {reason}") from error
+    said = f"cannot read machine profile {path}"
+    return bounded(path, _LARGEST_DOCUMENT_BYTES, lambda why: MachineError(f"{said}: {why}"))
 
 
 def parse_document(text: bytes | str, where: str) -> dict[str, Json]:

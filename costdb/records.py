@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, fields, is_dataclass, replace
+from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -82,6 +83,19 @@ else:
     def _values(chosen):
         """Return what gives the values of fields, to be compared."""
         return attrgetter(*(f.name for f in chosen)) if chosen else lambda record: ()
+
+
+def bounded(path: str | Path, most: int, refused: Callable[[str], Exception]) -> bytes:
+    """Return what a file holds; of one that is larger than it may be, no more than shows it.
+
+    What cannot be read is `refused`, which makes the error of the reason.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise refused(str(reason)) from error
 
 
 # --- wording --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NewType, TypeVar, get_args, get_origin, 
 
 from costdb.choosing import SubjectError
 from costdb.expr import Expr, ExprError, num, parse, sym
-from costdb.records import fields, nearest
+from costdb.records import bounded, fields, nearest
 
 _LARGEST_BYTES: Final = 1_000_000
 _LARGEST_NUMBER: Final = 10**15
@@ -34,12 +34,7 @@ def read_content(path: str | Path) -> bytes:
     SubjectError
         The file cannot be read.
     """
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(_LARGEST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise SubjectError(f"{path}: {reason}") from error
+    return bounded(path, _LARGEST_BYTES, lambda why: SubjectError(f"{path}: {why}"))
 
 
 def read_toml(content: bytes, origin: str) -> dict[str, object]:

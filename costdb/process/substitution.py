@@ -28,7 +28,7 @@ from costdb.expr.parse import (
     syntax_error,
 )
 from costdb.process.servers import Entry, Loop, Vector, largest_element
-from costdb.records import dataclass, replace
+from costdb.records import bounded, dataclass, replace
 from costdb.work import (
     NOTHING,
     Branch,
@@ -160,14 +160,11 @@ def read_equations(path: Path) -> tuple[Equation, ...]:
         When the file cannot be read or its text is not in the language.
     """
     file = str(path)
+    data = bounded(path, MAX_BYTES, lambda why: Place(file).error(f"cannot be read: {why}"))
+    if len(data) > MAX_BYTES:
+        raise Place(file).error(f"is longer than {MAX_BYTES} bytes")
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise Place(file).error(f"is longer than {MAX_BYTES} bytes")
         text = data.decode()
-    except OSError as error:
-        raise Place(file).error(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Place(file, line).error("is not UTF-8 text") from None
