@@ -529,9 +529,10 @@ def _with(
 ) -> cst.CSTNode:
     """Return a piece of source with another part in it; all others stay the same nodes."""
     if node is old:
-        # `return(a)` needs its parentheses
-        around = {name: getattr(old, name) for name in ("lpar", "rpar") if hasattr(old, name)}
-        return new.with_changes(**around) if getattr(old, "lpar", ()) else new
+        if isinstance(old, cst.BaseExpression) and old.lpar:
+            # `return(a)` needs its parentheses
+            return new.with_changes(lpar=old.lpar, rpar=old.rpar)
+        return new
     for field in fields(node):
         value = getattr(node, field.name)
         parts = value if isinstance(value, list | tuple) else [value]

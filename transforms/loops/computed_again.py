@@ -202,7 +202,7 @@ class _Again:
             # a number of constants alone is of the size of a step
             read = names_around(self.kernel.context.source, node.lineno).reads(node)
             listed = (one for one in ast.walk(node) if isinstance(one, ast.List | ast.Tuple))
-            works = is_work(node) and not (self._is_end(node) and called_in(node) <= _OF_NUMBERS)
+            works = is_work(node) and not (called_in(node) <= _OF_NUMBERS and self._is_end(node))
             return works and (any(True for _ in read) or any(listed))
         known = self.kernel.arrays.keys() | self.kernel.locals.keys()
         if any(one.array not in known for one in reads(value)):

@@ -50,6 +50,7 @@ Fortran Programs to Vector Form, 1987.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -73,6 +74,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import Kind
+from advisor.source import every
 from costdb.expr import ONE, ZERO, Expr, free_symbols, substitute, sym
 from transforms.kit.kernels import (
     KernelRule,
@@ -86,7 +88,7 @@ from transforms.kit.kernels import (
     unsafe,
     with_statement,
 )
-from transforms.kit.rewrite import first_line
+from transforms.kit.rewrite import first_line, statement_at
 from transforms.loops.array_statements import (
     array_statements,
     edit,
@@ -162,7 +164,8 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
     Not where the loop says which arrays it stores to: then there is to be no other one.
     """
-    if "out=" in kernel.context.text(loop.span):
+    node = statement_at(loop.span, kernel.context)
+    if node is not None and any(one.arg == "out" for one in every(ast.keyword, node)):
         return
     for after, variant, condition in _made(taken_out, outer, loop, kernel):
         terms = terms_of(after)
