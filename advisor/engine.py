@@ -13,10 +13,12 @@ from advisor.finding import (
     REPORTED_FROM,
     UNUSED_SUPPRESSION,
     Coverage,
+    Failure,
     Finding,
     Ranked,
     Remark,
     Untold,
+    sparing_others,
 )
 from advisor.frontend import prefilter
 from advisor.frontend.prefilter import coverage_of, of_one_function, unsupported
@@ -66,6 +68,8 @@ class Options:
         Whether to report also what saves too little to matter.
     local : bool
         Whether what was measured on this computer counts.
+    sparing : bool
+        Whether a bug of ours costs only the function that it comes up with.
     """
 
     machine: str | None
@@ -81,6 +85,7 @@ class Options:
     plans: bool = True
     everything: bool = False
     local: bool = True
+    sparing: bool = False
 
     def reports(self, code: str, speedup: float) -> bool:
         """Return whether a rule's predicted gain is reported."""
@@ -100,6 +105,8 @@ class FileResult:
         Sizes and parameters of the file's kernels and programs, to which a value can be given.
     coverage : Coverage
         What was analysed, and what was not.
+    failures : tuple of Failure
+        Functions that a bug of ours left out.
     """
 
     path: str
@@ -108,6 +115,7 @@ class FileResult:
     remarks: tuple[Remark, ...]
     names: frozenset[str] = frozenset()
     coverage: Coverage = NOTHING_SEEN
+    failures: tuple[Failure, ...] = ()
 
 
 def may_communicate(source: str, path: str) -> bool:
@@ -176,12 +184,15 @@ class ReadFile:
     path, source : str
     kernels : tuple of Kernel
     program : Program or None
+    failures : tuple of Failure
+        Functions that could not be read for a bug of ours.
     """
 
     path: str
     source: str
     kernels: tuple[Kernel, ...]
     program: Program | None
+    failures: tuple[Failure, ...] = ()
 
 
 def read_file(path: str, source: str, options: Options) -> ReadFile:
@@ -197,8 +208,10 @@ def read_file(path: str, source: str, options: Options) -> ReadFile:
 
     file = followed_file(path, source)
     observed = seen_functions(path, source, options, file)
-    kernels = read_kernels(path, source, observed)
-    return ReadFile(path, source, kernels, _program_in(path, source, options, file))
+    failures: list[Failure] = []
+    kernels = read_kernels(path, source, observed, failures if options.sparing else None)
+    program = _program_in(path, source, options, file)
+    return ReadFile(path, source, kernels, program, tuple(failures))
 
 
 def check_source(
@@ -231,6 +244,8 @@ def check_source(
 def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult:
     """Return the findings of a file that was read; see :func:`check_source`."""
     path, source, kernels = read.path, read.source, read.kernels
+    failures = [*read.failures]
+    rank = _sparing(rank, failures) if options.sparing else rank
     ranked = rank_kernels(path, (one for one in kernels if not one.alone), options, rank)
     loops: dict[int, tuple[Finding, ...]] = {}
     inner: set[int] = set()
@@ -271,9 +286,23 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         named = {one.name.partition(".")[0] for one in kernels}
         unseen = coverage_of(path, source, ran | told | named, called)
         ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
-    result = tell(path, ranked, source, options)
+    left_out = tuple(dict.fromkeys(one.name for one in failures))
+    ranked = replace(ranked, coverage=ranked.coverage.and_also(Coverage(incomplete=left_out)))
+    result = replace(tell(path, ranked, source, options), failures=tuple(failures))
     written: FileResult = as_written(result, source)
     return written
+
+
+def _sparing(rank: RankKernel, failures: list[Failure]) -> RankKernel:
+    """Return `rank` as it is where a bug of ours costs only one kernel."""
+    from costdb.machines import MachineError
+
+    def ranked(path: str, kernel: Kernel, options: Options) -> Ranked:
+        with sparing_others(kernel.name, kernel.span.start_line, failures, MachineError):
+            return rank(path, kernel, options)
+        return Ranked()
+
+    return ranked
 
 
 def as_written(told: Any, source: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from advisor.source import Edit, Span
+from advisor.source import Edit, SourceProblem, Span
 from costdb.quantity import Omission
 from costdb.records import dataclass
 
@@ -405,6 +407,46 @@ class Coverage:
 
 
 NOTHING_SEEN = Coverage()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A bug of ours that came up with one function, and left the others checked.
+
+    Attributes
+    ----------
+    name : str
+    line : int
+    trace : str
+        Where it came up.
+    """
+
+    name: str
+    line: int
+    trace: str
+
+    def told(self, path: str) -> str:
+        """Return its one line, which follows the trace."""
+        what = f"internal error in {path}:{self.line}: {self.name} was left out"
+        return f"advise: {what}, please report it with the lines above"
+
+
+@contextmanager
+def sparing_others(
+    name: str, line: int, failures: list[Failure] | None, refusals: type[Exception] = SourceProblem
+) -> Iterator[None]:
+    """Note a bug of ours that comes up with one function; without a list it is raised.
+
+    What says why a file is refused is raised, and running out of stack.
+    """
+    try:
+        yield
+    except Exception as error:
+        if failures is None or isinstance(error, SourceProblem | RecursionError | refusals):
+            raise
+        from traceback import format_exc
+
+        failures.append(Failure(name, line, format_exc()))
 
 
 @dataclass(frozen=True, slots=True)

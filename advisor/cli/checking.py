@@ -254,7 +254,7 @@ class Check:
                 yield file, answer
                 continue
             made = next(fresh)
-            if kept is not None and isinstance(made, FileResult):
+            if kept is not None and isinstance(made, FileResult) and not made.failures:
                 kept.keep(file.question, made)
             yield file, made
 
@@ -279,6 +279,9 @@ class Check:
             elif applied or self._piped:
                 write_back(file.path, result.source, source, to_output=self._piped)
             self.fixed += len(applied)
+        for failure in result.failures:
+            print(failure.trace, file=sys.stderr, end="")
+            self._fail(CommandError(failure.told(file.path)))
         self.looked_into += 1
         self.findings += result.findings
         self.remarks += result.remarks

@@ -95,6 +95,7 @@ def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -
         except (SourceProblem, MachineError, CommandError, ConfigError, OSError) as problem:
             problems.append(str(problem))
             continue
+        problems += (one.told(shown) for one in result.failures)
         names = {one.function.rpartition(".")[2] for one in seen}
         results.append(_only(result, names, programs=bool(sent)))
     return Advice(", ".join(machines), tuple(results), tuple(dict.fromkeys(problems)))

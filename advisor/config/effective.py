@@ -174,6 +174,7 @@ class Resolver:
             details=self.details,
             everything=self.everything,
             local=not self.named_only,
+            sparing=True,
         )
         limits = {c: rule.fail_above for c, rule in rules.items() if rule.fail_above is not None}
         return Effective(options, machine_digest, settings.fail_above, limits)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from advisor.finding import MODULE
+from advisor.finding import MODULE, Failure, sparing_others
 from advisor.frontend.bindings import (
     Imports,
     NameScope,
@@ -79,7 +79,12 @@ _SEES_ALL = frozenset({"locals", "vars", "eval", "exec", "dir"})
 _IDENTIFIER = re.compile(IDENTIFIER)
 
 
-def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple[Kernel, ...]:
+def read_kernels(
+    path: str,
+    source: str,
+    observed: Sequence[Seen] = (),
+    failures: list[Failure] | None = None,
+) -> tuple[Kernel, ...]:
     """Return the kernels of a file, in the order in which they are defined.
 
     Parameters
@@ -89,6 +94,8 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
         Functions of the file that were seen to run: kernels too, once for each signature, with
         the sizes, element types and storage orders of their arguments. What a run showed goes
         over what annotations say; what the calls in the file tell does not.
+    failures : list of Failure, optional
+        Where a function is left out that a bug of ours comes up with, so that others are read.
 
     Raises
     ------
@@ -119,12 +126,12 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
         indent=tree.module.default_indent,
     )
     comments = tree.comments() if reader.kernels else ()
-    return _knowing_shared(
-        tuple(
-            _kernel(function, reader, replace(context, comments=comments))
-            for function in reader.kernels
-        )
-    )
+    context, kernels = replace(context, comments=comments), []
+    for function in reader.kernels:
+        line = function.line or function.first_line
+        with sparing_others(function.node.name.value, line, failures):
+            kernels.append(_kernel(function, reader, context))
+    return _knowing_shared(tuple(kernels))
 
 
 def _kind(function: FoundKernel, reader: FileReader, context: SourceContext) -> Kernel:

@@ -199,6 +199,8 @@ def analyse(path: str, source: str, options: Options, rank: RankKernel | None = 
         return Analysis(problem=problem)
     except (MachineError, LookupError) as error:
         return Analysis(failure=str(error))
+    for one in result.failures:
+        _log.error("%s%s", one.trace, one.told(path))
     return Analysis(result.findings, result.remarks)
 
 
