@@ -26,8 +26,8 @@ from typer.main import get_command
 
 from advisor.cli.common import (
     INTERRUPTED,
-    RECURSION_LIMIT,
     WRONG_USE,
+    be_able_to_read,
     complain,
     discard_output,
     problem_line,
@@ -95,7 +95,7 @@ _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
 def run() -> NoReturn:
     """Run the program on the arguments of the process, and end the process."""
     sys.excepthook = _internal_error
-    sys.setrecursionlimit(RECURSION_LIMIT)
+    be_able_to_read()
     code = main(sys.argv[1:])
     if threading.active_count() > 1:
         sys.exit(code)

@@ -15,9 +15,9 @@ from advisor.cache import Question
 from advisor.cli.common import (
     FINDINGS,
     NOTHING_TO_SAY,
-    RECURSION_LIMIT,
     STANDARD_STREAM,
     WRONG_USE,
+    be_able_to_read,
     complain,
     manner,
     note,
@@ -526,7 +526,6 @@ def _worth(count: int) -> int:
 def _begin_work() -> None:
     """Set a worker up: the parent is to say that the user has interrupted the run."""
     import signal
-    import sys
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.setrecursionlimit(RECURSION_LIMIT)
+    be_able_to_read()

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -75,7 +76,7 @@ FINDINGS = 1
 WRONG_USE = 2
 INTERRUPTED = 130
 
-RECURSION_LIMIT = 5000
+_RECURSION_LIMIT = 5000
 """Frames of Python. A visitor takes three for each level of an expression, and a thousand
 levels are read; the compiled parser does not count here, so a guard stands before it."""
 
@@ -83,6 +84,12 @@ SIZES_VARIABLE = "ADVISE_DEFINE"
 STANDARD_STREAM = "-"
 
 _BINDING = re.compile(rf"({DOTTED_NAME})=(.*)", re.DOTALL)
+
+
+def be_able_to_read() -> None:
+    """Set a process up that reads programs: deep ones, whatever Python itself warns about."""
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    warnings.simplefilter("ignore", SyntaxWarning)
 
 
 def complain(message: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import warnings
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import replace
@@ -241,9 +240,7 @@ def _written_out(
 def _literal(text: str) -> object:
     """Return what a number or a string spells; None where Python itself would refuse it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # doubts about the text are not ours to tell
-            return ast.literal_eval(text)
+        return ast.literal_eval(text)
     except (SyntaxError, ValueError):
         return None
 
