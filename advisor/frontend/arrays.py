@@ -205,6 +205,11 @@ class KernelDoor:
             dtype = PYTHON_FLOAT
         return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", dtype)
 
+    def may_be_complex(self, value: Value) -> bool:
+        """Return whether elements are complex, or are real only as they are assumed to be."""
+        dtype = self.type_of(value).dtype
+        return dtype.startswith("complex") or (self.scope.seen.likely and dtype != "int64")
+
     def copy(self, operand: Value, dtype: str, order: str, *, always: bool) -> Value:
         """Return a copy, or the operand itself where nothing about it has to change.
 

@@ -420,7 +420,11 @@ class _Uses(Calls):
         of, _, name = name.rpartition(".")
         # objects are made by what the class is called
         self._name = of if name == "__init__" else name
-        super().__init__(given, imports, dropped, file, (of, given[0] if of and given else ""))
+        bound = of and given and given[0] not in file.parameters.get(self._name, ())
+        super().__init__(given, imports, dropped, file, (of, given[0] if bound else ""))
+        if bound:
+            # what its subscripts give the class says, or nobody
+            self.given[given[0]].other = True
         self.bound: dict[str, list[tuple[int, Part]]] = {}
         self._line, self._results = 0, list[tuple[Key, Part]]()
         for one in self.given.keys() & {*file.parameters.get(self._name, ())} - dropped:
@@ -604,11 +608,6 @@ class _Uses(Calls):
         found = (one for one, names in self._sources.items() if not names or names & listed)
         return frozenset(found) - self.used
 
-    def _is_of_library(self, value: ast.Call | ast.Subscript | ast.Attribute) -> bool:
-        path = ast.unparse(value.func if isinstance(value, ast.Call) else value.value)
-        head = self.imports.get(path.partition(".")[0], "")
-        return head.partition(".")[0] in ("numpy", "scipy")
-
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         value = self.with_shape(value)
         match targets, value:
@@ -639,7 +638,7 @@ class _Uses(Calls):
             case [ast.Tuple(elts=names)], ast.Call() if parts := self.several(value, len(names)):
                 for one, part in zip(names, parts, strict=True):
                     self.unpack(one, part)
-                    if not (part.number or part.other or self._is_of_library(value)):
+                    if not (part.number or part.other):
                         self._sources[ast.unparse(one)] = frozenset()
                 self.rules.alike(parts)
                 for part, other in pairwise(parts):
@@ -647,7 +646,7 @@ class _Uses(Calls):
             case _:
                 part = self.part(value)
                 if isinstance(value, ast.Call | ast.Subscript | ast.Attribute) and not (
-                    part.number or part.array or self._is_of_library(value)
+                    part.number or part.array
                 ):
                     self._sources |= dict.fromkeys(map(ast.unparse, targets), part.names)
                 for target in targets:

@@ -635,6 +635,8 @@ class SeenNames:
         their types.
     fixed : frozenset of str
         Attributes that are numbers, and that only stand for others where an object is made.
+    likely : bool
+        Whether types are no more than likely, as the text alone tells them.
     """
 
     bindings: tuple[SeenBinding, ...] = ()
@@ -643,6 +645,7 @@ class SeenNames:
     arrays: Mapping[str, DeclaredArray] = field(default_factory=dict)
     assumed: Mapping[str, str] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
+    likely: bool = False
 
     def bound(self, name: str, span: Span) -> What | None:
         """Return what a name was seen to denote after statements of some lines bound it."""

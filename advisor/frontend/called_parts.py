@@ -177,7 +177,8 @@ class Calls(Parts):
             case "range", _:
                 for one in args:
                     self.counted(one)
-                return self.number(whole=True, rank=1)
+                # it has elements, and is no array
+                return Part(1, 1)
         return None
 
     def _numpy(
@@ -191,6 +192,9 @@ class Calls(Parts):
         name = SAME_AS.get(name, name)
         named = {one.arg: one.value for one in keywords if one.arg}
         first = [] if base is None else [base]
+        if any(one.startswith("ret") for one in named):
+            # it returns several
+            return Part(other=True)
         if name in _ALONG:
             return self._reduced(name, first, nodes, named)
         if name in _FILLED and nodes:
@@ -227,12 +231,20 @@ class Calls(Parts):
                     return self._filled(whole)
             return self.number(rank=len(shape))
         if name in ("array", "asarray") and nodes:
-            return self._stacked(nodes[0])
+            match named.get("ndmin"):
+                case None:
+                    return self._stacked(nodes[0])
+                case ast.Constant(int(least)):
+                    self.part(nodes[0])
+                    return Part(least, number=True, array=True)
         if name.startswith("random."):
             return self._drawn(name.removeprefix("random."), nodes, named)
         parts = [*first, *(self.part(one) for one in nodes)]
         for value in named.values():
             self.part(value)
+        # who says along which axis has more of them in mind
+        for one in parts[:1] if "axis" in named else ():
+            one.chosen = True
         if name == "where" and len(parts) == 3:
             chosen = self.operated(ast.Mult(), parts[1:])
             made = self.operated(None, [parts[0], chosen])

@@ -516,9 +516,6 @@ class Calls(Generic[A]):
     def _dimensions(self, value: Value) -> int:
         return len(self.door.type_of(value).extents)
 
-    def _is_complex(self, value: Value) -> bool:
-        return self.door.type_of(value).dtype.startswith("complex")
-
     # reductions --------------------------------------------------------------------------
 
     def _reduction(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
@@ -601,7 +598,8 @@ class Calls(Generic[A]):
                 raise NotUnderstood("a norm other than the Euclidean one")
             if len(found.extents) != 1:
                 raise NotUnderstood("the spectral norm of a matrix")
-        if axes is None and not kept and found.dtype == dtype:
+        real = found.dtype == dtype and not door.may_be_complex(operand)
+        if axes is None and not kept and real:
             # all of them go through one product
             products = Elementwise("multiply", (operand, operand))
             total = Reduction(products, None, "add", dtype, fused=True)
@@ -661,7 +659,7 @@ class Calls(Generic[A]):
         if name == "outer":
             raise NotUnderstood("np.outer of something other than two vectors")
         if name == "vdot":
-            left = self._applied("conjugate", left) if self._is_complex(left) else left
+            left = self._applied("conjugate", left) if self.door.may_be_complex(left) else left
             return self._summed(left, right, None)
         if name == "inner" and ranks[1] == 2:
             right = self.door.made(Transpose(right, (1, 0)))

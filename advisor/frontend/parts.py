@@ -264,6 +264,9 @@ class Parts:
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 self.element(node)
                 return Part(other=True)
+            case ast.DictComp(value=value, generators=generators):
+                self.element(ast.GeneratorExp(value, generators))
+                return Part(other=True)
             case _:
                 return Part()
 
@@ -467,6 +470,8 @@ class Parts:
                     added = True
                 case ast.Constant(value=known) if known is None or known is ...:
                     added = True
+                    # whoever writes `...` leaves open how many axes there are
+                    base.chosen |= known is ...
                 case _:
                     by.append(self.part(one))
                     # what has keys is no array

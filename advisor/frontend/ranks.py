@@ -66,9 +66,10 @@ class Part:
     subscript: str = ""
 
     @property
-    def state(self) -> tuple[int, int, bool, bool, bool, bool]:
+    def state(self) -> tuple[int, int, bool, bool, bool, bool, bool]:
         """What rules change."""
-        return self.least, self.most, self.number, self.whole, self.other, self.array
+        bounds = self.least, self.most, self.chosen
+        return *bounds, self.number, self.whole, self.other, self.array
 
     @property
     def may_be_list(self) -> bool:
@@ -86,6 +87,10 @@ class Part:
         self.least, self.most = max(self.least, least), min(self.most, most)
         if self.least > self.most:
             raise Contradiction
+
+    def depends_on(self, one: Part) -> None:
+        """Have chosen bounds where those of the other one are, and where they are open."""
+        self.chosen |= one.chosen and self.least < self.most
 
     def marked(self, one: Part) -> None:
         """Take over what the other one is."""
@@ -118,6 +123,8 @@ class Rules:
             one.marked(other)
             other.marked(one)
             one.array = other.array = one.array or other.array
+            one.depends_on(other)
+            other.depends_on(one)
 
         if one is not other:
             self.all.append(Rule((one, other), narrow))
@@ -133,6 +140,9 @@ class Rules:
             if len(able) == 1:
                 able[0].within(whole.least)
             whole.array |= any(one.array for one in parts)
+            for one in parts:
+                if one.least == whole.least:
+                    whole.depends_on(one)
 
         def choose() -> None:
             if all(one.least < whole.least for one in parts):
@@ -247,6 +257,7 @@ class Rules:
             part.other |= base.other and not by
             part.array |= base.number or base.array
             base.array = True
+            base.depends_on(part)
             if base.number:
                 for one in (part, *by):
                     one.number = True

@@ -747,6 +747,9 @@ class Door(Protocol[A]):
     def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""
 
+    def may_be_complex(self, value: Value) -> bool:
+        """Return whether elements are complex, or nobody tells."""
+
     def made(self, form: Value) -> Value:
         """Return what an operation makes, once what it needs of its operands holds."""
 

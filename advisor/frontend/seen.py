@@ -90,6 +90,7 @@ def as_seen(
         ),
         assumed={name: dtype for name, dtype in types.items() if read and "." in name},
         fixed=frozenset(name for name in attributes if {*name.split(".")[1:]} <= stay),
+        likely=seen.source == "assumed",
     )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
     changed = scope.seen.unsettled | assigned_names(function.node.body)

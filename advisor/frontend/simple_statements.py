@@ -283,6 +283,8 @@ class SimpleStatements:
             if scope.is_array(name) and value == whole_read(name, scope):
                 # `x = np.asarray(x)` of an array
                 return ()
+            if scope.seen.likely and self._copying(node):
+                raise NotUnderstood("an array of what may be a list, or have another type")
             if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
                 return self._handed_over([name], [node.value], span)
             if self._is_rebound(name) and not scope.has_array(name):
@@ -341,12 +343,17 @@ class SimpleStatements:
 
     def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
         """Return the array that `np.ascontiguousarray` and its like copy where they must."""
-        if not isinstance(node, cst.Call) or not isinstance(value, Copy):
+        if not isinstance(value, Copy) or not self._copying(node):
             return None
-        called = (resolve(node.func, self.scope.imports) or "").removeprefix("numpy.")
-        copying = COPIES.get(SAME_AS.get(called, called))
         same = value.dtype == self.scope.type_of(value.operand).dtype
-        return base_of(value.operand) if copying and not copying.always and same else None
+        return base_of(value.operand) if same else None
+
+    def _copying(self, node: cst.BaseExpression) -> bool:
+        """Return whether a function that copies where it must makes something."""
+        called = resolve(node.func, self.scope.imports) if isinstance(node, cst.Call) else None
+        name = (called or "").removeprefix("numpy.")
+        copying = COPIES.get(SAME_AS.get(name, name))
+        return copying is not None and not copying.always
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)

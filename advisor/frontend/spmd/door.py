@@ -118,6 +118,10 @@ class ProgramDoor(Maker):
         known = dtype_name(Text(argument.dtype)) if isinstance(argument, Number) else None
         return "?", known or UNKNOWN_DTYPE
 
+    def may_be_complex(self, value: forms.Value) -> bool:
+        """Return whether elements are complex."""
+        return self.type_of(value).dtype.startswith("complex")
+
     def type_of(self, value: forms.Value) -> ArrayType:
         """Return element type and shape."""
         leaves = (part for part in forms.parts_of(value) if isinstance(part, forms.Read))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from textwrap import dedent
+from textwrap import dedent, indent
 from types import SimpleNamespace
 from typing import Any
 
@@ -354,3 +354,126 @@ def test_lists_of_named_numbers_are_tables(change: tuple[str, str], is_read: boo
     assert ("for i" not in after) == is_read
     given = np.random.default_rng(1).random((100, 100)), 0.3
     np.testing.assert_allclose(made_by(after, *given), made_by(source, *given))
+
+
+COMPLEX = SQUARE + 1j * SQUARE[::-1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return np.array([np.vdot(a[i, :], b[0, :]) for i in range(len(a))])",
+        "return sum(np.vdot(a[i, :], b[i, :]) for i in range(len(a)))",
+        "return np.array([np.linalg.norm(a[i, :]) ** 2 for i in range(len(a))])",
+        "return np.linalg.norm(a - b) ** 2 / np.linalg.norm(b) ** 2",
+        "for i in range(len(a)):\n    a[i, :] -= b[0, :] * np.vdot(b[0, :], a[i, :])",
+        "for i in range(len(a)):\n    a[i, :] /= np.sqrt(np.vdot(a[i, :], a[i, :]))",
+        "for i in range(a.shape[1]):\n    a[:, i] /= np.linalg.norm(a[:, i])",
+        "for i in range(len(a)):\n    b[0, i] = abs(np.vdot(a[i, :], b[i, :])) ** 2",
+        "for i in range(len(a)):\n    b[0, i] = np.linalg.norm(a[i, :] - b[1, :])",
+    ],
+)
+def test_numbers_may_be_complex_where_products_and_norms_are_of_such(body: str) -> None:
+    source = f"def f(a, b):\n{indent(body, '    ')}\n"
+    assert_same(source, lambda: (COMPLEX.copy(), COMPLEX.T * 2))
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["np.split(x, 3)", "np.array_split(x, 3)", "np.meshgrid(x, x)", "range(1, len(x))"],
+)
+@pytest.mark.parametrize("hint", ["", ": np.ndarray"])
+def test_what_comes_in_lists_is_no_array(given: str, hint: str) -> None:
+    source = f"""
+    def f(x{hint}, s):
+        parts = {given}
+        means = np.array([one / s for one in parts])
+        return means, [x[: len(parts)] for i in parts]
+    """
+    source = source.replace(", [x[", ", np.array([x[").replace(
+        "in parts]\n    ", "in parts])\n    "
+    )
+    assert_same(source, lambda: (np.arange(6.0), 2.0))
+
+
+@pytest.mark.parametrize("hint", ["", ": np.ndarray"])
+def test_what_has_keys_is_no_array(hint: str) -> None:
+    source = f"""
+    def f(ids{hint}, ordered):
+        new = {{one: i for i, one in enumerate(ordered)}}
+        return np.array([new[int(i)] for i in ids], dtype="int64")
+    """
+    assert_same(source, lambda: (np.array([3, 1, 3]), [1, 3, 5]))
+
+
+def test_what_has_items_of_its_own_is_no_array() -> None:
+    source = """
+    class Frames:
+        def __init__(self, shape):
+            self.shape = shape
+
+        def __getitem__(self, place):
+            x, y = place
+            return 10.0 * x + y
+
+        def write(self, out):
+            for x in range(self.shape[0]):
+                for y in range(self.shape[1]):
+                    out[x, y] = self[x, y]
+            return out
+
+    def f(out):
+        return Frames(out.shape).write(out)
+    """
+    assert_same(source, lambda: (np.zeros((3, 4)),))
+
+
+@pytest.mark.parametrize("points", [[[10, 1]], np.array([[10, 1]])])
+@pytest.mark.parametrize("hint", ["", ": np.ndarray"])
+def test_what_is_made_an_array_may_be_a_list_or_of_another_type(points: Any, hint: str) -> None:
+    source = f"""
+    def f(points{hint}):
+        pts = np.asarray(points, dtype="double")
+        out = np.ones(pts.shape[0])
+        for d in range(pts.shape[1]):
+            out *= pts[:, d] ** 20
+        return out
+    """
+    assert "pts ** 20" in assert_same(source, lambda: (points,))
+
+
+def test_rows_of_what_is_subscripted_once_may_be_matrices() -> None:
+    source = """
+    def f(a, x):
+        s = 0
+        for j in range(a.shape[0]):
+            s += np.dot(a[j], x[j, :])
+        return s
+    """
+    assert_same(source, lambda: (np.arange(27.0).reshape(3, 3, 3), SQUARE.copy()))
+
+
+def test_three_dots_leave_the_number_of_axes_open() -> None:
+    source = """
+    def f(strain, omega):
+        eps = np.zeros_like(omega[..., :1, :])
+        for i in range(omega.shape[2]):
+            eps[..., 0, 0] += omega[..., i, 0] * strain[..., i, 0]
+        return eps
+    """
+    given = np.arange(24.0).reshape(2, 3, 4, 1)
+    assert_same(source, lambda: (given.copy(), given + 1.0))
+
+
+def test_along_an_axis_columns_stay_columns() -> None:
+    source = """
+    def f(x):
+        peak = -99999
+        n = 0
+        for one in np.cumsum(np.insert(np.array(x), 0, 1, axis=0), axis=0):
+            if one > peak:
+                peak = one
+            n += peak - one
+        return n
+    """
+    assert_same(source, lambda: (SQUARE.reshape(9, 1) - 0.5,))
