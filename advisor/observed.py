@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from advisor.codec import decode
 from advisor.finding import MODULE, OBSERVED
-from costdb.records import dataclass, field, grouped, replace
+from costdb.records import dataclass, field, grouped, only, replace
 from costdb.store.place import StoreError, state_of, store_path
 
 Layout = Literal["C", "F", "A"]
@@ -79,6 +79,8 @@ class SeenNumber:
         The line of the call that gives it, where its text tells.
     like : str
         What it is, in the terms of the extents of arrays; empty where nothing tells.
+    chosen : bool
+        Whether it may as well be a vector, as all else stands.
     """
 
     name: str
@@ -86,6 +88,7 @@ class SeenNumber:
     value: int | None = None
     given: str = ""
     like: str = ""
+    chosen: bool = False
 
 
 _Named = TypeVar("_Named", SeenArray, SeenNumber)
@@ -213,15 +216,25 @@ class Seen:
             others=tuple(one for one in self.others if one[0] not in arrays),
         )
 
-    def wider(self) -> Seen:
-        """Return the same with one dimension more where nothing shows that there is none."""
+    def wider(self) -> tuple[Seen, ...]:
+        """Return the same with a dimension more, or two, where nothing shows that there is none:
+        of arrays, and of what a vector may stand for in place of a number."""
 
-        def more(one: What) -> What:
-            return replace(one, ndim=one.ndim + one.chosen) if isinstance(one, SeenArray) else one
+        def more(one: What, many: int) -> What:
+            if isinstance(one, SeenArray) and one.chosen:
+                return replace(one, ndim=one.ndim + many)
+            return one
 
-        arrays = tuple(one for one in map(more, self.arrays) if isinstance(one, SeenArray))
-        bindings = tuple(replace(one, what=more(one.what)) for one in self.bindings)
-        return replace(self, arrays=arrays, bindings=bindings)
+        def with_more(many: int) -> Seen:
+            wider = (more(one, many) for one in self.arrays)
+            bindings = (replace(one, what=more(one.what, many)) for one in self.bindings)
+            arrays = tuple(only(SeenArray, wider))
+            return replace(self, arrays=arrays, bindings=tuple(bindings))
+
+        vectors = (SeenArray(one.name, one.dtype, 1, "C") for one in self.numbers if one.chosen)
+        numbers = tuple(one for one in self.numbers if not one.chosen)
+        with_vectors = replace(self, arrays=(*self.arrays, *vectors), numbers=numbers)
+        return with_more(1), with_more(2), with_vectors
 
     @property
     def lists(self) -> frozenset[str]:

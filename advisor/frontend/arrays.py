@@ -46,6 +46,7 @@ from advisor.ir.values import (
     Subscript,
     Transpose,
     Value,
+    base_of,
 )
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
@@ -608,25 +609,6 @@ def sorted_list(node: cst.BaseExpression, scope: Scope) -> Value | None:
                 scope.written[scope.span(node)] = value
                 return value
     return None
-
-
-def base_of(value: Value) -> str | None:
-    """Return the array whose memory a value shares with other strides."""
-    match value:
-        case Read(array, _):
-            return array
-        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _) | Part(operand, _):
-            return base_of(operand)
-        case Called(name, (operand, *_)) if name in SHARING:
-            return base_of(operand)
-        case Chosen(operand, Called("between")):
-            return base_of(operand)
-        case _:
-            return None
-
-
-SHARING = frozenset({"ravel", "reshape", "diagonal", "fliplr", "flipud", "rot90", "real", "imag"})
-"""Functions whose results may share memory with their operand."""
 
 
 def _selected(value: Value, found: Selection, scope: Scope) -> Value:

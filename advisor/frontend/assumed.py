@@ -22,7 +22,7 @@ from advisor.finding import MODULE
 from advisor.frontend.bindings import settled
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.parts import NUMPY, Key, Told
-from advisor.frontend.ranks import Part, solve
+from advisor.frontend.ranks import Part, may_have_more, solve
 from advisor.frontend.trees import GOING_THROUGH
 from advisor.ir.functions import attributes_read
 from advisor.ir.kernel import COMPILERS, SOME
@@ -264,6 +264,18 @@ def _assumed(code: _Code, lines: Sequence[str], imports: Mapping[str, str], file
     read, made = _read(code, imports, file), Seen(code.name, code.line, "assumed", calls=SOME)
     if read is None:
         return made
+    given = [*read.given.values()]
+    bound_to = (part for turns in read.bound.values() for _, part in turns)
+    wide = [one for one in (*given, *bound_to) if one.number and one.least]
+    more = {id(one) for one, _ in may_have_more(read.rules.all, wide, ())}
+    for part in wide:
+        # what a subscript takes may be a number or a row
+        part.chosen = (part.chosen or part.least == 1 < part.most) and id(part) in more
+    numbers = [one for one in given if one.number and not one.least]
+    alone = (id(one) for one, others in may_have_more(read.rules.all, numbers, given) if not others)
+    vectors = {*alone}
+    for part in numbers:
+        part.chosen = id(part) in vectors
     found = {one: _known(one, part) for one, part in read.given.items()}
     stored, once = _stored(code.body), _bound_once(code.body)
     own = {one: made.lineno for one, made in once.items() if "." in one}
@@ -378,10 +390,8 @@ def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
         return None
     dtype = "bool" if part.subscript == "mask" else "int64" if part.whole else "float64"
     if not part.least:
-        return SeenNumber(name, dtype)
-    # what a subscript takes may be a number or a row
-    chosen = part.chosen or part.least == 1 < part.most
-    return SeenArray(name, dtype, part.least, "C", chosen=chosen)
+        return SeenNumber(name, dtype, chosen=part.chosen)
+    return SeenArray(name, dtype, part.least, "C", chosen=part.chosen)
 
 
 def _as_bound(one: SeenArray | SeenNumber) -> SeenArray | SeenNumber:
@@ -508,7 +518,8 @@ class _Uses(Calls):
             if one.partition(".")[0] in parameters and not part.chosen
         )
         for name in self.put.keys() & self.given.keys():
-            if not self.put[name].may_be_list:
+            sources = [self.given[one] for one in self.put[name].names & self.given.keys()]
+            if not any(one.may_be_list for one in (self.put[name], *sources)):
                 self.given[name].listed = self.given[name].asked = False
         for key, part in (*held, *self.passed, *results, *needs):
             self.file.tell(key, part)
@@ -620,10 +631,12 @@ class _Uses(Calls):
                 for one in names:
                     self.unpack(one, self.number(whole=True))
             case [ast.Tuple(elts=names)], ast.Subscript(
-                ast.Attribute(value=array, attr="shape"), ast.Slice(lower=lower)
+                ast.Attribute(value=array, attr="shape"), ast.Slice(lower=lower, upper=upper)
             ):
-                first = getattr(lower, "value", 0)
-                self.array(self.part(array), len(names) + (first if isinstance(first, int) else 0))
+                first, part = getattr(lower, "value", 0), self.part(array)
+                self.array(part, len(names) + (first if isinstance(first, int) else 0))
+                # who takes the first of them has more in mind
+                part.chosen |= upper is not None
                 for one in names:
                     self.unpack(one, self.number(whole=True))
             case [ast.Tuple(elts=names)], ast.Call(

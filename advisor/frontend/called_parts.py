@@ -225,7 +225,7 @@ class Calls(Parts):
         if name == "reshape":
             shape = nodes[base is None :]
             match shape:
-                case [ast.Tuple(elts=extents)]:
+                case [ast.Tuple(elts=extents) | ast.List(elts=extents)]:
                     return self.number(rank=len(extents))
                 case [ast.Name() | ast.Attribute() | ast.Call() as whole]:
                     return self._filled(whole)
@@ -338,7 +338,11 @@ class Calls(Parts):
             case ast.Constant() | ast.Call(ast.Name("len")):
                 self.part(shape)
                 return self.number(rank=1)
-        made, part = Part(number=True, array=True), self.part(shape)
+        made, part = Part(1, number=True, array=True), self.part(shape)
+        match shape:
+            case ast.Name(name) | ast.Attribute(attr=name) if name.endswith("shape"):
+                # nobody calls a number so
+                part.other = made.chosen = True
         if not part.other:
             self.rules.filled(made, part)
         return made

@@ -315,7 +315,7 @@ def _kernel(
         kinds=cache(
             lambda: tuple(
                 _kind(replace(found, seen=other, kinds=()), reader, context)
-                for other in (*function.kinds, *(() if seen is None else [seen.wider()]))
+                for other in (*function.kinds, *(() if seen is None else seen.wider()))
                 if other != seen
             )
         ),

@@ -225,7 +225,11 @@ class Parts:
             case ast.Subscript():
                 return self._subscript(node)
             case ast.BinOp(left=left, op=op, right=right):
+                outer = self.in_sum
+                # of a product of several any factor may be what a sum goes through
+                self.in_sum &= not isinstance(op, ast.Mult)
                 parts = [self.part(left), self.part(right)]
+                self.in_sum = outer
                 if isinstance(op, ast.MatMult):
                     return self.formed(PRODUCTS, parts)
                 if self.in_sum and isinstance(op, ast.Mult | ast.Sub):
@@ -359,8 +363,9 @@ class Parts:
             case ast.Subscript() | ast.Attribute(attr="flat"):
                 self.rules.stored(part, self.part(target))
             case ast.Attribute():
+                if part.number or part.array or part.names:
+                    self.put[ast.unparse(target)] = part
                 self.rules.same(part, self.part(target))
-                self.put[ast.unparse(target)] = part
 
     def bind(self, name: str, part: Part) -> None:
         """Bind a name from here on."""
@@ -420,7 +425,9 @@ class Parts:
         if name not in self.given:
             kind = self.own[0] if owner == self.own[1] else self.made.get(owner, "")
             self.given[name] = self.file.about(kind, f".{attr}")
-            self.given[name].names = frozenset((name,))
+            part = self.given[name]
+            part.names = frozenset((name,))
+            part.listed = (kind, f".{attr}") not in self.file.shown and name not in self.used
             if self.given[name].number and not self.given[name].chosen:
                 self.sure.add(name)
             known = name in self.used or (kind, f".{attr}") in self.file.shown

@@ -7,15 +7,19 @@ as little as it can be: nothing has more dimensions than the text needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, grouped
 
 MOST = 6
 """Nothing has more dimensions."""
 
 _USUAL = 2
 """What has more is shown to."""
+
+
+_State: TypeAlias = tuple[int, int, bool, bool, bool, bool, bool]
 
 
 class Contradiction(Exception):  # it is no error: a text may say anything
@@ -66,10 +70,15 @@ class Part:
     subscript: str = ""
 
     @property
-    def state(self) -> tuple[int, int, bool, bool, bool, bool, bool]:
+    def state(self) -> _State:
         """What rules change."""
         bounds = self.least, self.most, self.chosen
         return *bounds, self.number, self.whole, self.other, self.array
+
+    @state.setter
+    def state(self, state: _State) -> None:
+        self.least, self.most, self.chosen, *marks = state
+        self.number, self.whole, self.other, self.array = marks
 
     @property
     def may_be_list(self) -> bool:
@@ -323,24 +332,57 @@ class Rules:
         self.all.append(Rule((part, other), lambda: None, choose))
 
 
+def may_have_more(
+    rules: Sequence[Rule], parts: Collection[Part], others: Collection[Part]
+) -> Iterator[tuple[Part, list[Part]]]:
+    """Yield the parts that may have one dimension more than :func:`solve` gave them.
+
+    With those of some others that have more then, too.
+    """
+    users = _users(rules)
+    before = [(one, one.state) for one in (*parts, *(p for rule in rules for p in rule.parts))]
+    least = {id(one): one.least for one in others}
+    for part in parts:
+        try:
+            part.within(part.least + 1)
+            pending = {id(rule): rule for rule in users.get(id(part), ())}
+            while pending:
+                _, rule = pending.popitem()
+                for one in _changed(rule, rule.narrow):
+                    pending.update((id(user), user) for user in users[id(one)])
+            along = [o for o in others if o is not part and o.least > least[id(o)]]
+        except Contradiction:
+            continue
+        finally:
+            for one, state in before:
+                one.state = state
+        yield part, along
+
+
+def _users(rules: Iterable[Rule]) -> Mapping[int, list[Rule]]:
+    return grouped((id(part), rule) for rule in rules for part in rule.parts)
+
+
+def _changed(rule: Rule, how: Callable[[], None]) -> list[Part]:
+    """Apply a rule and return the parts that it changed."""
+    before = [part.state for part in rule.parts]
+    how()
+    pairs = zip(rule.parts, before, strict=True)
+    return [part for part, state in pairs if part.state != state]
+
+
 def solve(rules: Sequence[Rule]) -> frozenset[str] | None:
     """Give each part the least rank that satisfies all; None where that is done.
 
     Else the names in a rule that no ranks satisfy.
     """
-    users: dict[int, list[Rule]] = {}
-    for rule in rules:
-        for part in rule.parts:
-            users.setdefault(id(part), []).append(rule)
+    users = _users(rules)
     pending = {id(rule): rule for rule in rules}
     choosing = False
 
     def applies(rule: Rule, how: Callable[[], None]) -> bool:
         """Apply a rule, and later those of the parts it changed; return whether it did any."""
-        before = [part.state for part in rule.parts]
-        how()
-        pairs = zip(rule.parts, before, strict=True)
-        changed = [part for part, state in pairs if part.state != state]
+        changed = _changed(rule, how)
         for part in changed:
             part.chosen |= choosing
             pending.update((id(one), one) for one in users[id(part)])

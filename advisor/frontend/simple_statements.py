@@ -10,7 +10,6 @@ import libcst as cst
 
 from advisor.frontend.accumulations import Combination, Search
 from advisor.frontend.arrays import (
-    base_of,
     drawn,
     is_generator,
     note_drawn,
@@ -51,7 +50,7 @@ from advisor.ir.statements import (
     Store,
     Unrolled,
 )
-from advisor.ir.values import Chosen, Copy, Elementwise, Point, Read, Scalar, Value
+from advisor.ir.values import Chosen, Copy, Elementwise, Point, Read, Scalar, Value, base_of
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.expr import Expr, num

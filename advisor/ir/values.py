@@ -463,6 +463,25 @@ def floor_steps(distance: Expr, step: int) -> Expr:
     return multiples + floor_div(rest, step)
 
 
+_SHARING = frozenset({"ravel", "reshape", "diagonal", "fliplr", "flipud", "rot90", "real", "imag"})
+"""Functions whose results may share memory with their operand."""
+
+
+def base_of(value: Value) -> str | None:
+    """Return the array whose memory a value shares with other strides."""
+    match value:
+        case Read(array, _):
+            return array
+        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _) | Part(operand, _):
+            return base_of(operand)
+        case Called(name, (operand, *_)) if name in _SHARING:
+            return base_of(operand)
+        case Chosen(operand, Called("between")):
+            return base_of(operand)
+        case _:
+            return None
+
+
 def ceil_steps(length: Expr, step: int) -> Expr:
     """Return how many of `length` indices are a step apart: ``ceil(length / step)``."""
     return floor_steps(length + (step - 1), step)

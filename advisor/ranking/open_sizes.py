@@ -224,6 +224,12 @@ def _assumed(
     wide = {**large, **{name: EXTENT for name in fixed if fixed[name] == NARROW}}
     points += [wide, *({**wide, name: small} for name in fixed if fixed[name] == NARROW)]
     points += [{**wide, name: small} for name in others if name not in gone_over]
+    # a loop that was none pays where there is much to do in each iteration
+    extents = (
+        one.high - one.low for one in walk(best.proposal.variant.body) if isinstance(one, Loop)
+    )
+    made = frozenset().union(*map(free_symbols, extents)) - gone_over
+    points += [{**large, **dict.fromkeys(others, small), name: EXTENT} for name in made]
     if _is_slower(both, points):
         return None
     notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []

@@ -141,6 +141,12 @@ def within(text: str, own: int, level: int) -> str:
     return f"({text})" if own < level else text
 
 
+def _from_end(text: str, whole: str) -> str:
+    """Return a place from the array's own end: there it is where that is too short, too."""
+    short = text.removeprefix(whole)
+    return f"-{short}" if short != text and short.isdecimal() else text
+
+
 def _is_near(expr: Expr, value: Expr) -> bool:
     """Return whether a number is, but for an end or two, a larger one that has a name."""
     match expr, value:
@@ -613,18 +619,16 @@ class Words:
         }
         for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
             along = _along(self.kernel).get((read.array, axis), ())
+            whole_axis = f"{read.array}.shape[{axis}] - "
             if isinstance(part, Point):
-                parts.append(self.size(part.at, sizes, along))
+                parts.append(_from_end(self.size(part.at, sizes, along), whole_axis))
                 continue
             low, high = bounds_in(part)
             ends = ["" if low == ZERO else self.size(low, sizes, along)]
             ends.append("" if high == extent else self.size(high, sizes, along))
             ends += [] if isinstance(part, Range) else [str(part.step)]
-            short = ends[1].removeprefix(f"{read.array}.shape[{axis}] - ")
-            if short != ends[1] and short.isdecimal():
-                # from the array's own end: that is where it is short of so many elements, too
-                ends[1] = f"-{short}"
-            elif ends[1].isdecimal() and _is_near(high, extent):
+            ends[1] = _from_end(ends[1], whole_axis)
+            if ends[1].isdecimal() and _is_near(high, extent):
                 # a number alone says less than that end does, and only while the array is as long
                 ends[1] = to_text(high - extent)
             parts.append(":".join(ends))

@@ -80,6 +80,9 @@ _ROUNDED = (
     "{} may be rounded otherwise for arrays than for single numbers, so results agree to rounding"
 )
 
+_OF_DOMAIN = frozenset({"sqrt", "log", "log2", "log10", "log1p", "arcsin", "arccos", "arctanh"})
+_NO_ERROR = "where `{}` of a number raises, NumPy's gives NaN or an infinity"
+
 WHOLE = "if all that is made a whole number is finite and fits int64, like what is computed of it"
 _NO_NAN = "where no element is NaN, which an array's extreme passes on and a comparison passes over"
 
@@ -110,6 +113,10 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
         # an index was a number of Python's, of which `math` made another
         new = _operations_in(other) - _operations_in(one)
         found += [unsafe(_ROUNDED.format(f"`{name}`")) for name in sorted(new & _ROUNDING_OF_MATH)]
+        for part in parts_of(one.value):
+            match part:
+                case Elementwise(name, (Copy(of_python=True), *_)) if name in _OF_DOMAIN:
+                    found.append(unsafe(_NO_ERROR.format(name)))
     doubts = [one.argument for one in found if one.applicability is not Applicability.SAFE]
     named = [one for one in before if not is_total(one)]
     if any(made_whole(part, kernel) for one in before for part in parts_of(one.value)):

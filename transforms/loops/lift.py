@@ -378,8 +378,12 @@ class Lift:
                 raise NotRaised
         region, axis = self.region(store.array, store.region)
         rank = _rank(store.region)
-        value, own = self.value(store.value, rank - axis)
-        made = self.aligned(value, own, self.rank(store.value), rank, axis)
+        stored = store.value
+        if isinstance(stored, Copy) and stored.dtype == self.kernel.dtype(store.array):
+            # it is converted there
+            stored = stored if store.array in self.kernel.lists else stored.operand
+        value, own = self.value(stored, rank - axis)
+        made = self.aligned(value, own, self.rank(stored), rank, axis)
         held = tuple(self.held(store, rank - axis))
         return replace(store, region=region, value=made, held=held, variable="")
 
@@ -411,6 +415,8 @@ class Lift:
             case Copy(operand, dtype):
                 inner, place = self.value(operand, behind)
                 same = type_of(operand, self.kernel).dtype == dtype
+                # `float` is written where elements may be something else
+                same &= not self.kernel.assumed or dtype != "float64"
                 return inner if same else Copy(inner, dtype), place
             case MatMul(left, right) if self.is_free(right):
                 inner, place = self._moving(left)

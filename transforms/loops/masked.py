@@ -27,6 +27,7 @@ from advisor.ir.values import (
     Read,
     Scalar,
     Value,
+    base_of,
     operands,
     parts_of,
     reads,
@@ -385,8 +386,8 @@ def in_list(text: str, store: Store, kernel: Kernel) -> str | None:
     known = kernel.lists[store.array]
     if known.places > 1 and not known.picked:
         text = f"{_tight(text)}.ravel()"
-    elif isinstance(store.value, Read) and not known.escapes:
-        text = f"{text}.copy()"
+    elif base_of(store.value) is not None and not known.escapes:
+        text = f"{_tight(text)}.copy()"
     if not known.escapes:
         return text
     if known.of_python is None or "list" in kernel.context.not_builtins:

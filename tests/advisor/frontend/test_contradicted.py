@@ -477,3 +477,109 @@ def test_along_an_axis_columns_stay_columns() -> None:
         return n
     """
     assert_same(source, lambda: (SQUARE.reshape(9, 1) - 0.5,))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(a.shape[1]):\n    a[:, i] -= x",
+        "for i in range(a.shape[1]):\n    a[:, i] = np.maximum(a[:, i], x)",
+        "for i in range(a.shape[1]):\n    a[:, i] = np.where(a[:, i] > x, a[:, i], 0)",
+        "for i in range(a.shape[1]):\n    a[:, i] = x",
+        "for i in range(a.shape[0]):\n    a[i, :] *= x",
+    ],
+)
+def test_what_stands_beside_a_column_may_be_one(body: str) -> None:
+    source = f"def f(a, x):\n{indent(body, '    ')}\n"
+    assert_same(source, lambda: (SQUARE.copy(), np.array([0.3, 0.5, 0.9])))
+    assert_same(source, lambda: (SQUARE.copy(), 0.5))
+
+
+def test_who_takes_the_first_extents_has_more_in_mind() -> None:
+    source = """
+    def f(image):
+        rows, columns = image.shape[:2]
+        s = 0.0
+        for i in range(rows):
+            for j in range(columns):
+                s += image[i, j]
+        return s
+    """
+    assert_same(source, lambda: (np.arange(24.0).reshape(2, 4, 3),))
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["np.reshape(x, [2, -1])", "x.reshape(shape)", "np.zeros(shape) + x.reshape(2, 3)"],
+)
+def test_a_shape_may_be_of_several_axes(made: str) -> None:
+    source = f"""
+    def f(x, shape):
+        v = {made}
+        s = 0.0
+        for i in range(len(v)):
+            s += v[i] ** 2
+        return s
+    """
+    assert_same(source, lambda: (np.arange(6.0), (2, 3)))
+
+
+def test_a_list_of_elements_is_no_view() -> None:
+    for place in ("i, i", "n - 1 - i, 0", "i, 0"):
+        source = f"""
+        def f(a):
+            n = a.shape[0]
+            return np.array([a[{place}] for i in range(n)])
+        """
+        after = assert_same(source, lambda: (SQUARE.copy(),))
+        given = SQUARE.copy()
+        made_by(after, given)[0] = 5.0
+        assert (given == SQUARE).all()
+
+
+def test_a_number_of_python_is_kept_where_types_are_assumed() -> None:
+    source = """
+    def f(x):
+        out = np.zeros(x.shape[0])
+        for i in range(x.shape[0]):
+            out[i] = float(x[i]) ** 2 + math.exp(float(x[i]) / 256)
+        return out
+    """
+    after = assert_same(source, lambda: (np.array([200, 255, 3], dtype=np.uint8),))
+    assert "for i" not in after
+
+
+def test_a_table_of_an_object_may_be_a_list() -> None:
+    source = """
+    class Table:
+        def __init__(self, rows):
+            self.rows = rows[:]
+            self.n = len(rows)
+
+        def widest(self):
+            return max([sum(self.rows[i]) for i in range(self.n)])
+
+        def pick(self, places):
+            return np.array([self.rows[i] for i in places])
+
+    def f(rows, places):
+        table = Table(rows)
+        return table.widest(), table.pick(places)
+    """
+    assert_same(source, lambda: ([[1.0, 2.0], [3.0, 4.0]], np.array([1, 0])))
+
+
+def test_places_from_the_end_stay_so() -> None:
+    source = """
+    def f(u):
+        for i in range(u.shape[0]):
+            u[i, -1] = u[i, -2]
+        return u
+    """
+    assert "u[:, -1] = u[:, -2]" in assert_same(source, lambda: (SQUARE.copy(),))
+
+
+def test_no_loop_takes_the_place_of_a_function_for_short_rows() -> None:
+    source = "def f(steps):\n    moves = np.cumsum(steps, axis=1)\n    return moves[:, -1, 0]\n"
+    after = assert_same(source, lambda: (np.arange(24.0).reshape(2, 4, 3),))
+    assert "for " not in after
