@@ -441,8 +441,11 @@ def _diagonal(value: Value, kernel: Kernel) -> Value | None:
 )
 def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
-        case Called("einsum", stated=(subscripts, (_, "False"))):
-            yield replace(value, stated=(subscripts, ("optimize", "True")))
+        case Called("einsum", stated=((_, axes) as subscripts, (_, "False"))):
+            operands = [frozenset(one) for one in axes.partition("->")[0].split(",")]
+            # by a vector the other one is copied in another order, for little
+            if len(operands) > 2 or (operands[0] - operands[1] and operands[1] - operands[0]):
+                yield replace(value, stated=(subscripts, ("optimize", "True")))
 
 
 # Sums.

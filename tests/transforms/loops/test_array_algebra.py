@@ -69,7 +69,7 @@ WRITTEN = [
         "return np.sqrt(np.abs(b.diagonal() + (a * b.T).sum(axis=1))) + alpha",
     ),
     ("c = a.T @ b\n    return c[:, 1] / alpha", "return (a.T @ b[:, 1]) / alpha"),
-    ("c = a @ b @ a\n    return c[-1] + 1", "return ((a[a.shape[0] - 1, :] @ b) @ a) + 1"),
+    ("c = a @ b @ a\n    return c[-1] + 1", "return ((a[-1, :] @ b) @ a) + 1"),
     ("y[:] = (a @ b)[1]", "y[:] = a[1, :] @ b"),
     ("c = a @ b\n    a[0] = x\n    return np.diag(c)", None),
     ("c = a @ b\n    return np.diag(c) + c[0], c", None),
