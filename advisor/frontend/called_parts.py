@@ -26,7 +26,7 @@ _KEPT = (SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])) - _
 _FILLED = frozenset(["zeros", "ones", "empty", "full"])
 _ALIKE = [(n, n) for n in range(MOST + 1)]
 _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
-    **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1], "vdot": PRODUCTS[:1]},
+    **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1]},
     **{"outer": [(2, 1, 1)], "arange": [(1, 0, 0, 0)], "linspace": [(1, 0, 0, 0)]},
     **{"column_stack": [(2, None)], "vstack": [(2, None)]},
     **{"eye": [(2, 0)], "bincount": [(1, 1)], "diff": [(n, n) for n in range(1, MOST)]},
@@ -265,6 +265,11 @@ class Calls(Parts):
             least = int(name.startswith("fft.") or name.endswith("_like"))
             self.rules.largest(made, [self.array(parts[0], least)])
             return made
+        if name == "vdot":
+            for one in parts:
+                # whatever the number of its axes
+                self.array(one, 1).chosen = True
+            return self.number()
         if name in ("ravel", "flatten") and parts:
             return self.ravelled(parts[0])
         if name in _FORMS and parts:

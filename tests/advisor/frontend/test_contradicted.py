@@ -378,6 +378,17 @@ def test_numbers_may_be_complex_where_products_and_norms_are_of_such(body: str) 
     assert_same(source, lambda: (COMPLEX.copy(), COMPLEX.T * 2))
 
 
+def test_vdot_goes_through_all_axes() -> None:
+    source = """
+    def f(a, b):
+        s = 0
+        for i in range(len(a)):
+            s += np.vdot(a[i], b[i])
+        return s
+    """
+    assert_same(source, lambda: (np.arange(12.0).reshape(2, 3, 2), np.ones((2, 3, 2))))
+
+
 @pytest.mark.parametrize(
     "given",
     ["np.split(x, 3)", "np.array_split(x, 3)", "np.meshgrid(x, x)", "range(1, len(x))"],
