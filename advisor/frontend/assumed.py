@@ -264,18 +264,7 @@ def _assumed(code: _Code, lines: Sequence[str], imports: Mapping[str, str], file
     read, made = _read(code, imports, file), Seen(code.name, code.line, "assumed", calls=SOME)
     if read is None:
         return made
-    given = [*read.given.values()]
-    bound_to = (part for turns in read.bound.values() for _, part in turns)
-    wide = [one for one in (*given, *bound_to) if one.number and one.least]
-    more = {id(one) for one, _ in may_have_more(read.rules.all, wide, ())}
-    for part in wide:
-        # what a subscript takes may be a number or a row
-        part.chosen = (part.chosen or part.least == 1 < part.most) and id(part) in more
-    numbers = [one for one in given if one.number and not one.least]
-    alone = (id(one) for one, others in may_have_more(read.rules.all, numbers, given) if not others)
-    vectors = {*alone}
-    for part in numbers:
-        part.chosen = id(part) in vectors
+    _tell_open(read)
     found = {one: _known(one, part) for one, part in read.given.items()}
     stored, once = _stored(code.body), _bound_once(code.body)
     own = {one: made.lineno for one, made in once.items() if "." in one}
@@ -382,6 +371,23 @@ def _read(code: _Code, imports: Mapping[str, str], file: Told) -> _Uses | None:
             break
         dropped |= misfits
     return None
+
+
+def _tell_open(read: _Uses) -> None:
+    """Mark as chosen what may as well have more dimensions, and nothing else.
+
+    Of numbers only those in whose place vectors do while all else stays as it is.
+    """
+    given = [one for one in read.given.values() if one.number]
+    bound = (part for turns in read.bound.values() for _, part in turns)
+    parts = [*given, *(one for one in bound if one.number and one.least)]
+    more = {id(one): along for one, along in may_have_more(read.rules.all, parts, given)}
+    for part in parts:
+        if part.least:
+            # what a subscript takes may be a number or a row
+            part.chosen = (part.chosen or part.least == 1 < part.most) and id(part) in more
+        else:
+            part.chosen = more.get(id(part)) == []
 
 
 def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:

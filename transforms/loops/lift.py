@@ -372,16 +372,18 @@ class Lift:
 
     def store(self, store: Store) -> Store:
         """Return the statement that stores what all iterations do."""
-        match store.value:
+        stored, into = store.value, self.kernel.dtype(store.array)
+        match stored:
             case Elementwise("maximum" | "minimum", (Read(), Reduction())) if store.in_place:
                 # of no terms only a number has an extreme, its own
                 raise NotRaised
+            case Copy(operand, "float64") if (
+                into == "float64" and store.array not in self.kernel.lists
+            ):
+                # it is converted there
+                stored = operand
         region, axis = self.region(store.array, store.region)
         rank = _rank(store.region)
-        stored = store.value
-        if isinstance(stored, Copy) and stored.dtype == self.kernel.dtype(store.array):
-            # it is converted there
-            stored = stored if store.array in self.kernel.lists else stored.operand
         value, own = self.value(stored, rank - axis)
         made = self.aligned(value, own, self.rank(stored), rank, axis)
         held = tuple(self.held(store, rank - axis))
