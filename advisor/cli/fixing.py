@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
+from contextlib import suppress
 
 from advisor import engine
 from advisor.cli.common import write_out
@@ -11,7 +12,7 @@ from advisor.config.files import CommandError, using, wrong_use
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding
-from advisor.source import CellsLost, EditError, SourceProblem, apply_edits
+from advisor.source import CellsLost, Edit, EditError, SourceProblem, apply_edits
 
 # Far above what a file of kernels needs; a pair of rules that undo each other stops here.
 _MOST_FIXES = 200
@@ -19,23 +20,31 @@ _MOST_FIXES = 200
 
 def _best_step(
     result: FileResult, allowed: Collection[Applicability], seen: Collection[str]
-) -> tuple[Finding, str] | None:
-    """Return the highest gain that leads to a text not seen before, and that text."""
-    by_gain = sorted(result.findings, key=lambda finding: -finding.speedup)
-    for finding in by_gain:
+) -> tuple[list[Finding], str] | None:
+    """Return the highest gain of each kernel, and the text that they lead to.
+
+    Each leads to a text not seen before, and changes no place that another one does.
+    """
+    chosen: dict[str, Finding] = {}
+    edits, text = list[Edit](), ""
+    for finding in sorted(result.findings, key=lambda finding: -finding.speedup):
         fix = finding.fix
         if fix is None or fix.applicability not in allowed or not fix.edits:
             continue
         try:
-            text = apply_edits(result.source, fix.edits)
+            alone = apply_edits(result.source, fix.edits)
         except EditError as error:
             raise CommandError(
                 f"{finding.path}: the fix of {finding.code} cannot be applied ({error}); "
                 "nothing was changed, please report it"
             ) from error
-        if text not in seen:
-            return finding, text
-    return None
+        if alone in seen or finding.kernel in chosen:
+            continue
+        with suppress(EditError):
+            text = apply_edits(result.source, [*edits, *fix.edits])
+            chosen[finding.kernel] = finding
+            edits += fix.edits
+    return ([*chosen.values()], text) if chosen else None
 
 
 def _parses(text: str) -> bool:
@@ -53,8 +62,8 @@ def apply_fixes(
 
     Nothing is written.
 
-    The text is checked again after each one, because it may remove the ground of another, and
-    moves what lies below it.
+    The text is checked again after one of each kernel, because it may remove the ground of others,
+    and moves what lies below it.
 
     Parameters
     ----------
@@ -87,18 +96,19 @@ def apply_fixes(
         step = _best_step(result, allowed, seen)
         if step is None:
             break
-        finding, text = step
+        findings, text = step
         try:
             if _parses(result.source):
                 ast.parse(text)
             result = check(text)
         except (SourceProblem, SyntaxError) as problem:
+            codes = ", ".join(dict.fromkeys(one.code for one in findings))
             raise CommandError(
-                f"{finding.path}: the fix of {finding.code} breaks the file "
-                f"({problem}); nothing was changed, please report it"
+                f"{result.path}: the fix of {codes} breaks the file ({problem}); nothing was"
+                " changed, please report it"
             ) from problem
         seen.add(text)
-        applied.append(finding)
+        applied += findings
     return result, applied
 
 
