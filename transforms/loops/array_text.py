@@ -39,7 +39,7 @@ from advisor.ir.values import (
     bounds_in,
     parts_of,
 )
-from advisor.numpy_table import PYTHON_INTEGER, REDUCED, SCANNED, SIGNS, Kind
+from advisor.numpy_table import PYTHON_INTEGER, REDUCED, ROWS, SCANNED, SIGNS, Kind
 from advisor.source import Span, assigned_names, names_in, tree_of, walked
 from costdb.expr import ONE, Expr, python_text, to_text
 from costdb.expr.nodes import Add, Num, Sym
@@ -270,7 +270,7 @@ class Words:
             case Elementwise("where", (mask, chosen, _)) if masked(store) is not None:
                 place, value = f"{place}[{self.text(mask)}]", self._chosen(chosen, mask)
             case Elementwise(operation, (known, other)) if store.in_place and known == target:
-                if operation in _SIGNS and _SIGNS[operation][1] in (_SUM, _PRODUCT):
+                if operation in _SIGNS and ROWS[operation].result != "truth":
                     sign, value = f"{_SIGNS[operation][0]}=", other
                 elif alone and operation in _EXTREMES and isinstance(other, Reduction):
                     inner = self.text(other.operand, TIGHT)

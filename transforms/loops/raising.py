@@ -42,6 +42,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
+    REDUCED,
     REDUCTIONS,
     ROWS,
     Kind,
@@ -55,7 +56,6 @@ from costdb.records import IDENTIFIER, only
 from transforms.kit.kernels import mapped, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.lift import (
-    SUMS,
     Lift,
     Raised,
     needed,
@@ -187,7 +187,11 @@ def _all_of(low: Value, lift: Lift) -> Value:
 
 
 WORD = re.compile(IDENTIFIER)
-_COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
+_TRUTHS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
+_COMBINED = {
+    **{name: name for name in ("add", "multiply", "maximum", "minimum")},
+    **{"subtract": "add", **_TRUTHS},
+}
 
 
 def raised(
@@ -384,12 +388,14 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
             term, counts = count, True
     kind = kind_of_or_none(strong(type_of(term, lift.kernel).dtype))
     computed = python is not False and kind is Kind.FLOATING
-    if not (counts or any(_summed(term)) or computed):
+    alone = all(isinstance(part, Point) for part in store.region)
+    types = {lift.kernel.dtype(store.array), type_of(term, lift.kernel).dtype}
+    truths = operation in _TRUTHS and types == {"bool"} and not alone
+    if not (counts or any(_summed(term)) or computed or truths):
         # whole numbers of Python have no end
         raise NotRaised
     extreme = operation in ("maximum", "minimum")
-    alone = all(isinstance(part, Point) for part in store.region)
-    if operation not in ("add", "subtract") and not (extreme and alone):
+    if operation not in ("add", "subtract") and not truths and not (extreme and alone):
         # of no terms there is no greatest one, but with a first one
         raise NotRaised
     others = [read for one in stores if one is not store for read in reads(one.value)]
@@ -499,7 +505,7 @@ def _reduction(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
             if not lift.rank(value):
                 # along one axis alone it would have no extreme of nothing
                 return replace(whole, operand=axes.chain(whole)[0], axis=None)
-    found = reduced_dtype(REDUCTIONS[SUMS[operation]].result, dtype)
+    found = reduced_dtype(REDUCTIONS[REDUCED[operation]].result, dtype)
     return Reduction(whole, place if lift.rank(value) else None, operation, found)
 
 
