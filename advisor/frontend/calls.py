@@ -200,6 +200,7 @@ class Calls(Generic[A]):
         row, door = FUNCTIONS[name], self.door
         if not self._is_none(arguments.get("out")):
             raise NotUnderstood(f"`out=` of `{name}` is not understood")
+        self._refuse_sharing(name, arguments)
         most = 1 if row.rule else max(len(form.operands) for form in row.forms)
         names = [one for one in row.parameters[:most] if one in arguments]
         operands = tuple(door.value(arguments[one]) for one in names)
@@ -378,14 +379,18 @@ class Calls(Generic[A]):
 
     def _copied(self, name: str, operand: Value, arguments: Mapping[str, A], order: str) -> Value:
         """Return an array in memory of its own, or the same one where that does as well."""
-        copy, stated = arguments.get("copy"), arguments.get("order")
-        if copy is not None and self.door.written(copy) != "True":
-            raise NotUnderstood(f"np.{name} that may share the memory of its operand")
+        self._refuse_sharing(name, arguments)
+        stated = arguments.get("order")
         order = COPIES[name].order or order
         if stated is not None:
             order = self.door.text(stated) or "?"
         dtype = self._dtype(arguments, None if name == "astype" else "")
         return self.door.copy(operand, dtype, order, always=COPIES[name].always)
+
+    def _refuse_sharing(self, name: str, arguments: Mapping[str, A]) -> None:
+        copy = arguments.get("copy")
+        if copy is not None and self.door.written(copy) != "True":
+            raise NotUnderstood(f"np.{name} that may share the memory of its operand")
 
     def _made(self, name: str, first: A, arguments: Mapping[str, A]) -> Value:
         """Return what a function makes of numbers, or of several arrays."""
@@ -717,22 +722,26 @@ class Calls(Generic[A]):
             raise door.misfit(conflict) from conflict
         if letters is None:
             raise NotUnderstood("np.einsum whose subscripts do not fit its arrays")
-        known = self._product_of(axes, result, arrays) if len(arrays) == 2 else None
+        optimized = "optimize" in named and not self._is_false(named["optimize"])
+        known = self._product_of(axes, result, arrays, optimized) if len(arrays) == 2 else None
         if known is not None:
             return known
-        optimized = "optimize" in named and not self._is_false(named["optimize"])
         stated = (("subscripts", f"{operands}->{result}"), ("optimize", str(optimized)))
         dtype = reduce(promote, (one.dtype for one in types))
         shape = self._extents(tuple(result), letters, {})
         return door.made(Called("einsum", arrays, shape, dtype, stated))
 
     def _product_of(
-        self, axes: Sequence[str], result: str, arrays: tuple[Value, ...]
+        self, axes: Sequence[str], result: str, arrays: tuple[Value, ...], optimized: bool
     ) -> Value | None:
-        """Return a contraction of two arrays as another operation; None for any other."""
+        """Return a contraction of two arrays as another operation; None for any other.
+
+        Unless it is told to, it does not multiply matrices as `matmul` does.
+        """
         door, (one, two), (left, right) = self.door, axes, arrays
         shared = set(one) & set(two)
-        if len(shared) == 1 and not shared & set(result) and max(len(one), len(two)) <= 2:
+        of_matrices = optimized and max(len(one), len(two)) <= 2
+        if of_matrices and len(shared) == 1 and not shared & set(result):
             kept = "".join(axis for axis in one + two if axis not in shared)
             if sorted(kept) == sorted(result):
                 # the axis that both have is the last of the one and the first of the other

@@ -49,6 +49,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
+from itertools import permutations
 from typing import Any
 
 from advisor.ir.kernel import Kernel, Proposal, with_part
@@ -435,6 +436,25 @@ def _diagonal(value: Value, kernel: Kernel) -> Value | None:
 
 
 @_pattern(
+    "multiply by `@`",
+    "`einsum` goes through all indices in one loop nest, a product of matrices by blocks of them",
+    _ROUNDING,
+)
+def _of_two(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Called("einsum", operands, stated=((_, axes), _)) if len(operands) == 2:
+            named, _, result = axes.partition("->")
+            pairs = list(zip(named.split(","), operands, strict=True))
+            turned = ((name[::-1], _turned(one, kernel)) for name, one in pairs if len(name) == 2)
+            for (left, one), (right, other) in permutations((*pairs, *turned), 2):
+                stacks = {left[:-2], right[:-2]} - {""}
+                made = "".join(stacks) + left[-2:-1] + right[1:][-1:]
+                apart = len(stacks) < 2 and len({*left, *right}) == len(made) + 1
+                if apart and result == made and left[-1:] == right[-2:][:1] != "":
+                    yield product(one, other, kernel)
+
+
+@_pattern(
     "let `einsum` choose an order, by `optimize=True`",
     "without it one loop nest goes through all indices, and each pair of arrays has fewer",
     _ROUNDING,
@@ -442,10 +462,11 @@ def _diagonal(value: Value, kernel: Kernel) -> Value | None:
 def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("einsum", stated=((_, axes) as subscripts, (_, "False"))):
-            operands = [frozenset(one) for one in axes.partition("->")[0].split(",")]
-            # by a vector the other one is copied in another order, for little
-            if len(operands) > 2 or (operands[0] - operands[1] and operands[1] - operands[0]):
-                yield replace(value, stated=(subscripts, ("optimize", "True")))
+            # what two come to without a product of matrices is copied, for little
+            if axes.count(",") > 1 or not any(_of_two.others(value, kernel)):
+                operands = [frozenset(one) for one in axes.partition("->")[0].split(",")]
+                if len(operands) > 2 or (operands[0] - operands[1] and operands[1] - operands[0]):
+                    yield replace(value, stated=(subscripts, ("optimize", "True")))
 
 
 # Sums.
@@ -472,7 +493,9 @@ def _factors_summed(
 def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
     match _factors_summed(value, kernel):
         case sides, shapes, axis, dtype:
-            if axis is None and shapes[0] == shapes[1] and len(shapes[0]) in (1, 2):
+            # of matrices that nothing is known of copies may be what their elements stand in
+            ranks = (1,) if kernel.assumed else (1, 2)
+            if axis is None and shapes[0] == shapes[1] and len(shapes[0]) in ranks:
                 yield Reduction(Elementwise("multiply", sides), None, "add", dtype, fused=True)
             for (matrix, other), one in ((sides, shapes), (sides[::-1], shapes[::-1])):
                 if axis == 1 and len(one[0]) == 2 and one[1] == one[0][1:]:
@@ -593,6 +616,9 @@ def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
         case Elementwise("power", (base, Scalar(text))) if text not in POWERS and _HALVES(text):
             found, exponent = type_of(base, kernel), Fraction(text)
             if not found.extents or not _is_floating(found.dtype) or abs(exponent) > _MOST:
+                return
+            if kernel.assumed and exponent.denominator == 1 and "." in text:
+                # of whole numbers, which it may be given, only this power has the type
                 return
             power, half = divmod(abs(exponent), 1)
             parts = [_products(base, int(power))] if power else []

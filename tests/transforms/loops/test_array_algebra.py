@@ -102,7 +102,13 @@ WRITTEN = [
         "y += np.einsum('ij,ij,j->i', a, b, x, optimize=True)",
     ),
     ("return np.einsum('ij,jk,kl->il', a, b, a, optimize=True)", None),
-    ("return np.einsum('ij,jk->ik', a, b)", None),
+    ("return np.einsum('ij,jk->ik', a, b)", "return a @ b"),
+    ("return np.einsum('ji,jk->ik', a, b)", "return a.T @ b"),
+    ("return np.einsum('ij,kj->ik', a, b) / alpha", "return (a @ b.T) / alpha"),
+    ("return np.einsum('ij,j->i', a, x)", "return a @ x"),
+    ("return np.einsum('i,ij->j', x, a)", "return x @ a"),
+    ("return np.einsum('i,ij,j->', x, a, y, optimize=True)", None),
+    ("return np.einsum('ij,ji->i', a, b)", None),
     ("return np.einsum('ii,ij->j', a, b)", None),
     # outer products
     (
