@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, product
 from typing import Any
 
 import libcst as cst
@@ -559,6 +560,10 @@ class Besides(SimpleStatements):
         scope.renew(sorted(lost), span.start_line)
         self._bound_as_seen(assigned_names(node), node, span, plain=plain)
         self._related(found, assigned_names(node))
+        if isinstance(node, cst.Assign | cst.AnnAssign):
+            names = assigned_names(node)
+            pairs = (product(link & names, link - names) for link in found.links)
+            scope.linked.update(map(frozenset, chain.from_iterable(pairs)))
 
     def _effects(self, node: cst.CSTNode) -> Effects:
         """Return what a statement may change, and what leads to the same memory after it."""

@@ -278,6 +278,7 @@ def _kernel(
         arrays=dict(scope.declared),
         locals={**scope.totals, **scope.locals},
         aliases=scope.related.union(scope.renamed),
+        linked=frozenset(scope.linked),
         observed=seen_by_others | scope.implied,
         implied=frozenset(scope.implied) - seen_by_others,
         sizes=sizes,

@@ -116,6 +116,8 @@ class Scope:
         Arrays that share memory with another in a way that regions cannot express.
     renamed : set of str
         Arrays whose names were exchanged.
+    linked : set of frozenset of str
+        Names with others that they are bound to what is made of, and may be the memory of.
     loop_texts : dict of str to str
         For the index of each loop its name, where the body leaves it alone.
     counted_down : list of tuple of str and Expr
@@ -212,6 +214,7 @@ class Scope:
     lost: set[str] = field(default_factory=set)
     strided: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
+    linked: set[frozenset[str]] = field(default_factory=set)
     loop_texts: dict[str, str] = field(default_factory=dict)
     counted_down: list[tuple[str, Expr]] = field(default_factory=list)
     implied: set[str] = field(default_factory=set)

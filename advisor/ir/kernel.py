@@ -235,6 +235,8 @@ class Kernel:
         Arrays that statements bind. A name keeps one shape throughout.
     aliases : frozenset of str
         Names that may share memory with another name.
+    linked : frozenset of frozenset of str
+        Pairs of names one of which the source binds to what may be the memory of the other one.
     observed : frozenset of str
         Names whose meaning matters to something that `body` does not show: functions defined
         within the kernel, the shape or element type of other arrays, conditions, and for the
@@ -288,6 +290,7 @@ class Kernel:
     sizes: Mapping[str, SizeBinding]
     body: tuple[Statement, ...]
     context: SourceContext = field(repr=False)
+    linked: frozenset[frozenset[str]] = frozenset()
     observed: frozenset[str] = frozenset()
     implied: frozenset[str] = frozenset()
     calls: int = SOME

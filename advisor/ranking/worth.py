@@ -27,6 +27,7 @@ from advisor.ir.statements import (
     mentioned,
     values_of,
     walk,
+    within,
 )
 from advisor.ir.values import Scalar, parts_of, reads
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
@@ -230,8 +231,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     own = _for_any(rule, kernel, proposal)
     shared, doubtful = _overlaps(kernel, proposal.variant)
     if shared:
-        why = f"{shared}, which had memory in common in a run, must not"
-        return _only_shown(finding, own, why)
+        return _only_shown(finding, own, f"{shared} in common, which must not have any")
     if lists := kernel.given_as_lists & _changed(kernel, proposal.variant):
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
@@ -277,18 +277,24 @@ def _only_shown(finding: Finding, fix: Fix, why: str) -> Finding:
 def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
     """Return two names that were seen to share what changed statements store; two that may."""
     kept = set(map(id, variant.body))
-    changed = [one for one in kernel.body if id(one) not in kept and one not in variant.body]
-    stores = (one for one in walk(tuple(changed)) if isinstance(one, Store | Scatter))
+    left = (one for one in kernel.body if id(one) not in kept)
+    changed = tuple(one for one in left if one not in variant.body)
+    stores = (one for one in walk(changed) if isinstance(one, Store | Scatter))
     # what has no name in the source has memory of its own
     stored = {one.array for one in stores if one.array[:1] != "<"}
     used = sorted(frozenset().union(*map(mentioned, changed)))
+    same = set(map(id, walk(variant.body)))
+    moved = [one for one in walk(changed) if id(one) not in same and not within(one)] or changed
+    moving = frozenset().union(*map(mentioned, moved))
     shared = doubtful = ""
     for one, other in product(sorted(stored), used):
         renamed = bool(kernel.aliases & {one, other})
         if one != other and (renamed or kernel.arrays.keys() >= {one, other}):
             named = f"`{one}` and `{other}`"
             if {one, other} in kernel.overlaps or (renamed and kernel.overlaps):
-                shared = shared or named
+                shared = shared or f"{named} had memory in a run"
+            if other in moving and {one, other} in kernel.linked:
+                shared = shared or f"{named} may have memory"
             doubtful = doubtful or named
     return shared, doubtful
 
