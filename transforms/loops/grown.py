@@ -48,7 +48,15 @@ from advisor.ir.statements import Bind, Store, Unknown, walk
 from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
 from advisor.source import Edit, Span
 from costdb.records import replace
-from transforms.kit.kernels import KernelRule, offered, safe, type_of, unsafe, with_statement
+from transforms.kit.kernels import (
+    KernelRule,
+    displayed,
+    offered,
+    safe,
+    type_of,
+    unsafe,
+    with_statement,
+)
 from transforms.kit.rewrite import (
     before,
     fresh_name,
@@ -142,6 +150,8 @@ def _argued(name: str, loop: ast.stmt, store: Store, kernel: Kernel) -> Legality
     block, at = suite_at(span_of(loop, kernel.context.lines), kernel.context) or ([], 0)
     made_by = [one for one in block[:at] if _uses(one, name)]
     match made_by[-1] if made_by else None:
+        case ast.Assign(value=ast.Subscript()):
+            return displayed(f"`{name}` may be part of what the loop changes before it joins it")
         case ast.Assign([ast.Name(made)], ast.Call(ast.Attribute(ast.Name(module), function))) if (
             made == name and module == kernel.context.array_module and function in _MADE
         ):
