@@ -141,6 +141,12 @@ def _listed(parts: Sequence[Loop], kernel: Kernel, around: Sequence[Loop]) -> It
         within = {getattr(n, "id", "") for place in places for n in ast.walk(place)}
         if around and moving.isdisjoint({array, *within}):
             return
+        if kernel.assumed and not all(
+            any(_goes_along(use.places[k], bound) for use in own if use.places)
+            for k in range(kept, len(extents))
+        ):
+            # it may name few of the elements that the list would have
+            return
         part = array + f"[{', '.join(map(ast.unparse, places))}]" * bool(kept)
         names[array], most = name, max(most, len(extents) - kept)
         count = count + prod(extents[kept:], start=ONE) * (1 + (array in stored))
@@ -221,6 +227,16 @@ def _is_index(place: ast.expr) -> bool:
         case ast.Constant(value) | ast.UnaryOp(ast.USub(), ast.Constant(value)):
             return type(value) is int
     return isinstance(place, _PLACES)
+
+
+def _goes_along(place: ast.expr, bound: Collection[str]) -> bool:
+    """Return whether a place is that of an iteration, or differs from it by what is fixed."""
+    match place:
+        case ast.Name(name):
+            return name in bound
+        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
+            return any(_goes_along(one, bound) for one in (left, right))
+    return False
 
 
 def _kept(uses: Sequence[_Use], changing: Collection[str]) -> int:
