@@ -39,7 +39,7 @@ from costdb.expr import (
     substitute,
     to_text,
 )
-from costdb.expr.nodes import Num
+from costdb.expr.nodes import FloorDiv, Num
 from costdb.records import dataclass, field
 
 # --- selections -----------------------------------------------------------------------------------
@@ -261,12 +261,20 @@ def _shifted(number: Expr, bits: Expr) -> Expr | None:
     return None if power is None else number * power
 
 
+def _quotient(one: Expr, other: Expr) -> Expr:
+    """Return a quotient of whole numbers: half of 2*n is n."""
+    match made := floor_div(one, other):
+        case FloorDiv(dividend=dividend, divisor=Num(1)) if dividend.is_whole(free_symbols(made)):
+            return dividend
+    return made
+
+
 _OPERATIONS: Mapping[str, Callable[..., Expr | None]] = {
     "Add": of_python.add,
     "Subtract": of_python.sub,
     "Multiply": of_python.mul,
     "Divide": of_python.truediv,
-    "FloorDivide": floor_div,
+    "FloorDivide": _quotient,
     "Modulo": of_python.mod,
     "Power": _power,
     "LeftShift": _shifted,
