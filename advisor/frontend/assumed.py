@@ -305,6 +305,10 @@ def _of_arrays(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
                 yield value
             case ast.Subscript(value, ast.Tuple()):
                 yield value
+            case ast.BinOp(_, ast.Mult(), ast.Constant(int())) | ast.BinOp(
+                ast.Constant(int()), ast.Mult(), _
+            ):
+                pass  # repeats a list
             case ast.BinOp(left, op, right) if not isinstance(op, ast.Add):
                 yield from (left, right)
             case ast.Compare(left, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], [right]):
@@ -486,10 +490,10 @@ class _Uses(Calls):
         for name in self.used & self.given.keys():
             self.given[name].listed = False
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
-        self.appended = frozenset(
+        self.kinds = frozenset(
             one.value.id
             for one in every(ast.Attribute, *body)
-            if one.attr == "append"
+            if one.attr in ("append", "ndim")
             if isinstance(one.value, ast.Name)
         )
         for one in every(ast.Attribute, *body):
@@ -500,6 +504,7 @@ class _Uses(Calls):
         for name, turns in self._turns.items():
             start = [self.given[name]] if name in self.given else []
             values = [*start, *(part for _, part in self.bound.get(name, ()))]
+            turns.listed = any(one.listed for one in values)
             if values and name in self._asked:
                 self.rules.any_of(turns, values)
         for name in self.nested - self.sure:
@@ -542,7 +547,12 @@ class _Uses(Calls):
         if name not in self._turns:
             super().bind(name, part)
         elif name not in self.dropped:
-            self.now[name] = Part(names=frozenset((name,)), subscript=part.subscript)
+            self.now[name] = Part(
+                names=frozenset((name,)),
+                listed=part.listed,
+                row=part.row,
+                subscript=part.subscript,
+            )
             self.rules.same(self.now[name], part)
             self.bound.setdefault(name, []).append((self._line, self.now[name]))
 

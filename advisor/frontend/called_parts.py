@@ -57,14 +57,14 @@ class Calls(Parts):
     ----------
     passed : list of ((str, str), Part)
         What calls give to parameters of functions of the file.
-    appended : frozenset of str
-        Names of what is appended to.
+    kinds : frozenset of str
+        Names of what is appended to, and of what is asked how many dimensions it has.
     """
 
     def __init__(self, *read: Any) -> None:
         super().__init__(*read)
         self.passed: list[tuple[Key, Part]] = []
-        self.appended = frozenset[str]()
+        self.kinds = frozenset[str]()
 
     def called(self, node: ast.Call) -> Part:
         """Return what a call gives."""
@@ -119,11 +119,9 @@ class Calls(Parts):
         return self._numpy(name, None, node.args, node.keywords)
 
     def handed(self, node: ast.expr) -> Part:
-        """Return the part that is handed on: of what is appended to, a list, whatever it holds."""
+        """Return the part that is handed on: of what is a list, or of several ranks, anything."""
         match node:
-            case ast.Name(name) | ast.Subscript(ast.Name(name), ast.Slice()) if (
-                name in self.appended
-            ):
+            case ast.Name(name) | ast.Subscript(ast.Name(name), ast.Slice()) if name in self.kinds:
                 return Part(other=True)
         return self.part(node)
 
@@ -131,7 +129,7 @@ class Calls(Parts):
         """Return what a function of the file gives, and note what it is given."""
         given = [*zip(self.file.parameters[name], node.args, strict=False)]
         given += [(one.arg or "", one.value) for one in node.keywords]
-        parts = [(parameter, self.part(one)) for parameter, one in given]
+        parts = [(parameter, self.handed(one)) for parameter, one in given]
         if not any(isinstance(one, ast.Starred) for one in node.args):
             self.passed += (((name, parameter), part) for parameter, part in parts)
             held = [
@@ -192,8 +190,12 @@ class Calls(Parts):
         name = SAME_AS.get(name, name)
         named = {one.arg: one.value for one in keywords if one.arg}
         first = [] if base is None else [base]
-        if any(one.startswith("ret") for one in named):
-            # it returns several
+        if not (first or nodes) and (
+            of := named.pop(next(iter(PARAMETERS.get(name, ())), ""), None)
+        ):
+            nodes = [of]
+        if any(one.startswith("ret") for one in named) or _of_objects(named.get("dtype")):
+            # it returns several, or what may hold arrays of many lengths
             return Part(other=True)
         if name in _ALONG:
             return self._reduced(name, first, nodes, named)
@@ -326,6 +328,9 @@ class Calls(Parts):
             case _ if "keepdims" in named:
                 return Part(number=True)
             case None | ast.Constant(value=None):
+                # whatever the number of its axes
+                for one in base.names & self.now.keys() if base.row else ():
+                    self.now[one].chosen = True
                 return self.number()
             case ast.Constant(value=int(k)):
                 made = Part(number=True)
@@ -416,6 +421,13 @@ class Calls(Parts):
 
 def _rank_of(operand: str) -> _Rank:
     return None if operand in ("...", "any") else 0 if operand == "." else len(operand)
+
+
+def _of_objects(dtype: ast.expr | None) -> bool:
+    match dtype:
+        case ast.Name("object") | ast.Attribute(attr="object_") | ast.Constant("O" | "object"):
+            return True
+    return False
 
 
 def _is_item(node: ast.expr) -> bool:

@@ -57,13 +57,19 @@ class Told:
         """
         for key, parts in self._told.items():
             held = key[1].startswith(".")
-            arrays = (one.number and one.least and not one.may_be_list for one in parts)
+            arrays = (
+                one.number and one.least and not (one.other or one.may_be_list) for one in parts
+            )
             self.shown |= {key} if (any if held else all)(arrays) else set()
             if held:  # what others know goes over what one method takes it for
                 parts = [one for one in parts if not (one.other and one.chosen)] or parts
+            given = key[1] in self.parameters.get(key[0], ())
+            returned = not (held or given or key[1].startswith("("))
             sure = [one.least for one in parts if one.least == one.most and not one.chosen]
             likely = sure or [one.least for one in parts if chosen or not one.chosen]
-            if not held and len({*sure}) > 1 and key[1] in self.parameters.get(key[0], ()):
+            if returned and any(one.listed for one in parts):
+                self.known[key] = Part(other=True)
+            elif given and len({*sure}) > 1:
                 self.known[key] = Part(other=True)
                 self.mixed.add(key)
             elif not any(one.other for one in parts):
@@ -181,7 +187,7 @@ class Parts:
 
     def item(self, base: Part) -> Part:
         """Return what one step through a part gives."""
-        made = Part()
+        made = Part(row=True, listed=base.listed)
         self.rules.taken(made, base, 1, 1, ())
         return made
 
@@ -189,7 +195,8 @@ class Parts:
         """Return what comes out element by element."""
         if not parts or any(one.other for one in parts):
             return Part(other=True)
-        made = Part(number=op is not None and not isinstance(op, ast.Add))
+        row = any(one.row for one in parts)
+        made = Part(number=op is not None and not isinstance(op, ast.Add), row=row)
         self.rules.largest(made, parts)
         self.rules.alike((made, *parts))
         if isinstance(op, _KEEP_WHOLE):
@@ -258,7 +265,10 @@ class Parts:
                 return made
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 self.test(test)
-                return self.operated(None, [self.part(body), self.part(orelse)])
+                ways = [self.part(body), self.part(orelse)]
+                made = self.operated(None, ways)
+                made.listed = any(one.listed for one in ways)
+                return made
             case ast.Call():
                 return self.called(node)
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
@@ -501,6 +511,6 @@ class Parts:
                 # elements, or rows
                 self.rules.stored(made, base)
             return made
-        made = Part()
+        made = Part(row=not kept, listed=base.listed and len(parts) == 1)
         self.rules.taken(made, base, len(by), kept + len(by), by)
         return made

@@ -52,6 +52,9 @@ class Part:
         Whether it is a number only as a function needs one.
     chosen : bool
         Whether its bounds are the least that fit, and not all that do.
+    row : bool
+        Whether places alone took it out of something, or what it is made of: no slice tells how
+        many axes it has.
     subscript : str
         What it is as a subscript, where that is known: ``mask``, or ``key``.
     """
@@ -67,6 +70,7 @@ class Part:
     listed: bool = False
     asked: bool = False
     chosen: bool = False
+    row: bool = False
     subscript: str = ""
 
     @property

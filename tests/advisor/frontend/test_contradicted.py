@@ -594,3 +594,158 @@ def test_no_loop_takes_the_place_of_a_function_for_short_rows() -> None:
     source = "def f(steps):\n    moves = np.cumsum(steps, axis=1)\n    return moves[:, -1, 0]\n"
     after = assert_same(source, lambda: (np.arange(24.0).reshape(2, 4, 3),))
     assert "for " not in after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(a.shape[0]):\n    a[i] = a[i] / a[i].max()",
+        "for i in range(a.shape[0]):\n    a[i] -= np.mean(a[i])",
+        "for i in range(len(a)):\n    a[i] = a[i] / np.max(np.abs(a[i]))",
+        "for i in range(len(a)):\n    a[i] = a[i] / np.linalg.norm(a[i])",
+        "s = np.zeros(a.shape[1:])\nfor one in a:\n    s += one / one.sum()\na[:] = s",
+    ],
+)
+def test_reductions_of_rows_go_through_matrices_too(body: str) -> None:
+    source = f"def f(a):\n{indent(body, '    ')}\n    return a\n"
+    assert_same(source, lambda: (np.arange(1.0, 25.0).reshape(2, 3, 4),))
+    assert_same(source, lambda: (SQUARE.copy(),))
+
+
+def test_an_array_of_objects_holds_arrays_of_any_length() -> None:
+    source = """
+    def pad(arrays, n):
+        out = np.zeros((len(arrays), n))
+        for i, one in enumerate(arrays):
+            out[i, :len(one)] = one
+        return out
+
+    def f(lists, n):
+        return pad(np.asarray([np.bincount(one) for one in lists], dtype=object), n)
+    """
+    assert_same(source, lambda: ([[0, 1], [0, 1, 2, 2]], 3))
+
+
+@pytest.mark.parametrize(
+    ("made", "given"),
+    [
+        ("    if x is None:\n        x = np.ones((2, 2))", [np.ones(2), np.ones(3)]),
+        ("    if x[-1] != x[0]:\n        x = np.append(x, x[0])", [1.0, 2.0, 1.0]),
+        ("    x = x if len(x) else np.zeros(3)", [1.0, 2.0]),
+        ("    z = np.zeros(3)\n    if len(x):\n        z = x\n    x = z", [1.0, 2.0]),
+    ],
+)
+def test_what_is_an_array_in_one_case_may_be_a_list_in_another(made: str, given: Any) -> None:
+    source = "def scaled(a, v):\n    for i in range(len(a)):\n        a[i] *= v\n    return a\n"
+    source += f"\ndef f(x=None):\n{made}\n    return tuple(scaled(x, 3))\n"
+    assert_same(source, lambda: ([*given],))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.asarray(x)",
+        "np.ascontiguousarray(x)",
+        "np.atleast_2d(x)",
+        "np.nan_to_num(x, copy=False)",
+        "x if n else np.zeros((n, n))",
+    ],
+)
+def test_a_name_may_be_bound_to_the_memory_of_another(made: str) -> None:
+    for body in ("x[i, j] = y[j, i] + 1", "x[i, j] = y[i - 1, j] + 2 * y[i, j]"):
+        source = f"""
+        def f(x):
+            n, m = x.shape
+            y = {made}
+            for i in range(1, n):
+                for j in range(m):
+                    {body}
+            return x
+        """
+        assert_same(source, lambda: (np.arange(9.0).reshape(3, 3),))
+
+
+def test_a_power_of_whole_numbers_stays_of_its_type() -> None:
+    source = "def f(x: np.ndarray):\n    w = x**2.0\n    return w / w.sum(), x**3.0\n"
+    assert_same(source, lambda: (np.array([200, 3, 100], dtype=np.uint8),))
+
+
+def test_the_first_piece_may_change_before_it_is_joined() -> None:
+    source = """
+    def f(n):
+        state = np.zeros(3)
+        path = state[None, :]
+        for i in range(n):
+            state += np.ones(3)
+            path = np.append(path, state[None, :], axis=0)
+        return path
+    """
+    assert_same(source, lambda: (2,))
+
+
+def test_a_table_may_be_a_list_that_is_repeated() -> None:
+    source = """
+    class Table:
+        def __init__(self, n: int, rows):
+            self.n = n
+            self.rows = rows * 2
+
+        def widest(self):
+            return max([sum(self.rows[i]) for i in range(self.n)])
+
+    def f(rows):
+        return Table(len(rows), rows).widest()
+    """
+    assert_same(source, lambda: ([[1, 2], [3, 4]],))
+
+
+def test_what_is_asked_for_its_rank_has_several() -> None:
+    source = """
+    def by_vector(x, y):
+        result = np.zeros(x.shape[0])
+        for i in range(x.shape[1]):
+            result += x[:, i] * y[i]
+        return result
+
+    def by_matrix(x, y):
+        result = np.zeros((x.shape[0], y.shape[1]))
+        for i in range(y.shape[1]):
+            for j in range(x.shape[1]):
+                result[:, i] += x[:, j] * y[j, i]
+        return result
+
+    def f(x, y):
+        return by_vector(x, y) if y.ndim == 1 else by_matrix(x, y)
+    """
+    for other in (np.array([1.0, 2.0, 3.0]), SQUARE.copy()):
+        assert_same(source, lambda other=other: (SQUARE.copy(), other))
+
+
+def test_keywords_may_name_the_array_that_is_reduced() -> None:
+    source = "def f(x):\n    least = 0.0\n    if x is not None:\n        least = np.min(a=x)\n"
+    assert_same(f"{source}    return least\n", lambda: (SQUARE.copy(),))
+
+
+def test_half_of_twice_as_many_are_as_many() -> None:
+    source = """
+    def f(one):
+        n = 2 * one.shape[0]
+        out = np.zeros((n, n))
+        for p in range(n // 2):
+            for q in range(n // 2):
+                out[2 * p + 1, 2 * q] = one[p, q]
+        return out
+    """
+    assert "out[1::2, ::2] = one" in assert_same(source, lambda: (SQUARE.copy(),))
+
+
+@pytest.mark.parametrize(("sign", "word"), [("&", "all"), ("|", "any")])
+def test_truths_of_all_iterations_are_combined_at_once(sign: str, word: str) -> None:
+    source = f"""
+    def f(d: np.ndarray, most: float):
+        kept = d[0] > 0.2
+        for i in range(d.shape[0]):
+            kept {sign}= d[i, :] <= most
+        return kept
+    """
+    assert f".{word}(axis=0)" in assert_same(source, lambda: (SQUARE.copy(), 0.7))
