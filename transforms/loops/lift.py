@@ -468,6 +468,12 @@ class Lift:
                 columns = inner if place == 1 else turned(inner)
                 shape = (value.shape[0], type_of(columns, self.kernel).extents[1])
                 return replace(value, operands=(one, columns), shape=shape), 1
+            case Part(Called(operands=pair) as inner, (Point(one), Point(other))) if (
+                is_correlation(inner) and one != other
+            ):
+                if any(type_of(of, self.kernel).dtype != "float64" for of in pair):
+                    raise NotRaised
+                return self.value(correlation(*pair), behind)
             case Part(operand, region) if self.loop.variable not in symbols(region):
                 inner, place = self._moving(operand)
                 whole = Range(ZERO, type_of(inner, self.kernel).extents[place])
@@ -755,9 +761,33 @@ class Lift:
         return value
 
 
+def is_correlation(value: Value) -> bool:
+    """Return whether a value is the matrix of correlations of two vectors."""
+    return isinstance(value, Called) and value.function == "corrcoef" and len(value.operands) == 2
+
+
 def rounds_together(value: Value) -> bool:
     """Return whether a function rounds otherwise what it is given for all iterations."""
-    return isinstance(value, Called) and value.function in _COLUMNS
+    return is_correlation(value) or (isinstance(value, Called) and value.function in _COLUMNS)
+
+
+def correlation(*pair: Value) -> Value:
+    """Return the correlation of two vectors in terms of their sums."""
+
+    def product(one: Value, other: Value) -> Value:
+        terms = Elementwise("multiply", (one, other))
+        return Reduction(terms, None, "add", "float64", fused=one != other)
+
+    one, other = (
+        Elementwise("subtract", (of, Reduction(of, None, "mean", "float64"))) for of in pair
+    )
+    squares = Elementwise("multiply", (product(one, one), product(other, other)))
+    root = Elementwise("sqrt", (squares,), called=True)
+    made: Value = Elementwise("divide", (product(one, other), root))
+    # as NumPy does, which rounds no further than to 1
+    for end, bound in (("maximum", "-1"), ("minimum", "1")):
+        made = Elementwise(end, (made, Scalar(bound, PYTHON_INTEGER)), called=True)
+    return made
 
 
 def times(matrix: Value, vector: Value, like: Reduction) -> Reduction:
