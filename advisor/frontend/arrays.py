@@ -211,6 +211,10 @@ class KernelDoor:
         dtype = self.type_of(value).dtype
         return dtype.startswith("complex") or (self.scope.seen.likely and dtype != "int64")
 
+    def shares_out(self) -> bool:
+        """Return whether ranks share out some array."""
+        return any(one.spec.mesh.axes for one in self.scope.declared.values())
+
     def copy(self, operand: Value, dtype: str, order: str, *, always: bool) -> Value:
         """Return a copy, or the operand itself where nothing about it has to change.
 

@@ -723,7 +723,8 @@ class Calls(Generic[A]):
         if letters is None:
             raise NotUnderstood("np.einsum whose subscripts do not fit its arrays")
         optimized = "optimize" in named and not self._is_false(named["optimize"])
-        known = self._product_of(axes, result, arrays, optimized) if len(arrays) == 2 else None
+        of_matrices = optimized or door.shares_out()
+        known = self._product_of(axes, result, arrays, of_matrices) if len(arrays) == 2 else None
         if known is not None:
             return known
         stated = (("subscripts", f"{operands}->{result}"), ("optimize", str(optimized)))
@@ -732,15 +733,16 @@ class Calls(Generic[A]):
         return door.made(Called("einsum", arrays, shape, dtype, stated))
 
     def _product_of(
-        self, axes: Sequence[str], result: str, arrays: tuple[Value, ...], optimized: bool
+        self, axes: Sequence[str], result: str, arrays: tuple[Value, ...], of_matrices: bool
     ) -> Value | None:
         """Return a contraction of two arrays as another operation; None for any other.
 
-        Unless it is told to, it does not multiply matrices as `matmul` does.
+        It does not multiply matrices as `matmul` does unless it is told to. Of what ranks share
+        out that is what has a price.
         """
         door, (one, two), (left, right) = self.door, axes, arrays
         shared = set(one) & set(two)
-        of_matrices = optimized and max(len(one), len(two)) <= 2
+        of_matrices &= max(len(one), len(two)) <= 2
         if of_matrices and len(shared) == 1 and not shared & set(result):
             kept = "".join(axis for axis in one + two if axis not in shared)
             if sorted(kept) == sorted(result):

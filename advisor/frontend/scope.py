@@ -753,6 +753,9 @@ class Door(Protocol[A]):
     def may_be_complex(self, value: Value) -> bool:
         """Return whether elements are complex, or nobody tells."""
 
+    def shares_out(self) -> bool:
+        """Return whether ranks share out some array."""
+
     def made(self, form: Value) -> Value:
         """Return what an operation makes, once what it needs of its operands holds."""
 

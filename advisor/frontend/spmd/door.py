@@ -122,6 +122,10 @@ class ProgramDoor(Maker):
         """Return whether elements are complex."""
         return self.type_of(value).dtype.startswith("complex")
 
+    def shares_out(self) -> bool:
+        """Return whether ranks share out an array: each has its own."""
+        return False
+
     def type_of(self, value: forms.Value) -> ArrayType:
         """Return element type and shape."""
         leaves = (part for part in forms.parts_of(value) if isinstance(part, forms.Read))
