@@ -249,7 +249,7 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     assert found is not None
     operation, term = found
     dtype, total = kernel.dtype(store.array), strong(type_of(term, kernel).dtype)
-    if total == "bool" and operation not in ("add", "subtract"):
+    if (dtype, total) == ("bool", "bool") and operation not in ("add", "subtract"):
         doubtful = dict.fromkeys(inexact(store, kernel))
         return unsafe(", and ".join(doubtful)) if doubtful else safe("the same truths are combined")
     match term:

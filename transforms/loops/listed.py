@@ -142,7 +142,7 @@ def _listed(parts: Sequence[Loop], kernel: Kernel, around: Sequence[Loop]) -> It
         if around and moving.isdisjoint({array, *within}):
             return
         if kernel.assumed and not all(
-            any(_goes_along(use.places[k], bound) for use in own if use.places)
+            any(not use.places or _goes_along(use.places[k], bound) for use in own)
             for k in range(kept, len(extents))
         ):
             # it may name few of the elements that the list would have
