@@ -95,26 +95,7 @@ from costdb.expr import ZERO, Expr, free_symbols, num, python_text
 from costdb.expr.functions import trips
 from costdb.expr.nodes import Mod
 from costdb.records import only
-from transforms.kit.kernels import (
-    KernelRule,
-    blocks,
-    displayed,
-    factors,
-    is_compiled_alone,
-    offered,
-    type_of,
-    unsafe,
-    with_statement,
-)
-from transforms.kit.rewrite import (
-    before,
-    first_line,
-    fresh_name,
-    indent_at,
-    nodes_of,
-    replace_statement,
-    stands_alone,
-)
+from transforms.kit import kernels, rewrite
 from transforms.loops.distances import CONDITION, by_product, squared_or_multiplied
 
 Factors = tuple[Value, ...]
@@ -181,7 +162,7 @@ def product(left: Value, right: Value, kernel: Kernel) -> Value:
     """Return the product of two of them."""
     sides: tuple[Value, Value]
     axis: int | None
-    match len(type_of(left, kernel).extents), len(type_of(right, kernel).extents):
+    match len(kernels.type_of(left, kernel).extents), len(kernels.type_of(right, kernel).extents):
         case 2, 1:
             sides, axis = (left, Expand(right, 0)), 1
         case 1, 2:
@@ -191,11 +172,11 @@ def product(left: Value, right: Value, kernel: Kernel) -> Value:
         case _:
             return MatMul(left, right)
     terms = Elementwise("multiply", sides)
-    return Reduction(terms, axis, "add", type_of(terms, kernel).dtype, fused=True)
+    return Reduction(terms, axis, "add", kernels.type_of(terms, kernel).dtype, fused=True)
 
 
 def _chain(value: Value) -> Factors:
-    found = factors(value)
+    found = kernels.factors(value)
     return tuple(one for side in found for one in _chain(side)) if found else (value,)
 
 
@@ -205,15 +186,15 @@ def _chain(value: Value) -> Factors:
     "no inverse is rounded, so results agree to the rounding of a well-conditioned matrix",
 )
 def _solved(value: Value, kernel: Kernel) -> Iterator[Value]:
-    if kernel.assumed and len(type_of(value, kernel).extents) == 2:
+    if kernel.assumed and len(kernels.type_of(value, kernel).extents) == 2:
         # for more columns than rows it takes up to twice as long, and nothing tells how many
         return
-    match factors(value):
+    match kernels.factors(value):
         case (Called("linalg.inv", (matrix,)), right):
-            found = type_of(value, kernel)
+            found = kernels.type_of(value, kernel)
             yield Called("linalg.solve", (matrix, right), found.extents, found.dtype)
         case (left, Called("linalg.inv", (matrix,))):
-            turned, found = _turned(left, kernel), type_of(value, kernel)
+            turned, found = _turned(left, kernel), kernels.type_of(value, kernel)
             shape = tuple(reversed(found.extents))
             yield _turned(
                 Called("linalg.solve", (_turned(matrix, kernel), turned), shape, found.dtype),
@@ -248,7 +229,10 @@ def _as_floats(value: Value, kernel: Kernel) -> Iterator[Value]:
     if guessed:
         # a subscript may be truth values, too
         return
-    if isinstance(value, MatMul) and (dtype := type_of(value, kernel).dtype) in ("int32", "int64"):
+    if isinstance(value, MatMul) and (dtype := kernels.type_of(value, kernel).dtype) in (
+        "int32",
+        "int64",
+    ):
         sides: Iterator[Value] = (Copy(one, "float64") for one in _chain(value))
         yield Copy(reduce(MatMul, sides), dtype)
 
@@ -256,7 +240,7 @@ def _as_floats(value: Value, kernel: Kernel) -> Iterator[Value]:
 def _turned(value: Value, kernel: Kernel) -> Value:
     if isinstance(value, Transpose):
         return value.operand
-    return Transpose(value, (1, 0)) if len(type_of(value, kernel).extents) == 2 else value
+    return Transpose(value, (1, 0)) if len(kernels.type_of(value, kernel).extents) == 2 else value
 
 
 @_pattern(
@@ -265,7 +249,7 @@ def _turned(value: Value, kernel: Kernel) -> Value:
     "results are equal where every element is finite: zeros make NaN of others",
 )
 def _broadcast(value: Value, kernel: Kernel) -> Iterator[Value]:
-    match factors(value):
+    match kernels.factors(value):
         case (Called("diag", (diagonal,)), right) if _rank(diagonal, kernel) == 1:
             vector = _rank(right, kernel) == 1
             yield Elementwise("multiply", (diagonal if vector else Expand(diagonal, 1), right))
@@ -281,18 +265,18 @@ def _broadcast(value: Value, kernel: Kernel) -> Iterator[Value]:
 )
 def _scaled(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield a product that is scaled in the place of its matrix."""
-    found = factors(value)
+    found = kernels.factors(value)
     for number, side in enumerate(found):
         match side:
             case Elementwise("multiply" | "divide" as operation, (one, other)):
                 first = _rank(one, kernel) == 2
                 matrix, scale = (one, other) if first else (other, one)
-                kinds = kind_of_or_none(type_of(matrix, kernel).dtype)
+                kinds = kind_of_or_none(kernels.type_of(matrix, kernel).dtype)
                 if (
                     (_rank(matrix, kernel), _rank(scale, kernel)) != (2, 0)
                     or (operation == "divide" and not first)
                     or kinds not in (Kind.FLOATING, Kind.COMPLEX)
-                    or type_of(side, kernel).dtype != type_of(matrix, kernel).dtype
+                    or kernels.type_of(side, kernel).dtype != kernels.type_of(matrix, kernel).dtype
                     or {_rank(part, kernel) for part in found} == {2}
                 ):
                     continue
@@ -336,8 +320,8 @@ def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield a sum of outer products as one product of two matrices, with a column for each."""
     found = [(sign, one, _outer(one, kernel)) for sign, one in _terms(value)]
     pairs = [(sign, vectors[0], vectors[1]) for sign, _, vectors in found if vectors]
-    types = {type_of(one, kernel).dtype for _, _, vectors in found for one in vectors}
-    dtype = type_of(value, kernel).dtype
+    types = {kernels.type_of(one, kernel).dtype for _, _, vectors in found for one in vectors}
+    dtype = kernels.type_of(value, kernel).dtype
     known = _is_floating(dtype) or kind_of_or_none(dtype) is Kind.COMPLEX
     if len(pairs) < 2 or types != {dtype} or not known:
         return
@@ -349,8 +333,8 @@ def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
         one if sign == "add" else Elementwise("negative", (one,)) for sign, one, _ in pairs
     )
     shapes = (
-        (*type_of(columns[0], kernel).extents, count),
-        (count, *type_of(rows[0], kernel).extents),
+        (*kernels.type_of(columns[0], kernel).extents, count),
+        (count, *kernels.type_of(rows[0], kernel).extents),
     )
     made: Value = MatMul(
         Called("column_stack", columns, shapes[0], dtype), Called("vstack", rows, shapes[1], dtype)
@@ -370,7 +354,7 @@ def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
         case Called("trace", (MatMul() as whole,), dtype=dtype):
             terms = _on_diagonal(whole, kernel)
             # narrow whole numbers wrap around before they are added up
-            if terms is not None and dtype == type_of(whole, kernel).dtype:
+            if terms is not None and dtype == kernels.type_of(whole, kernel).dtype:
                 yield Reduction(terms, None, "add", dtype)
         case Called("diag" | "diagonal", (square,), (_,), stated=()):
             found = _diagonal(square, kernel)
@@ -387,7 +371,7 @@ def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
 
 
 def _part(vector: Value, part: Subscript, kernel: Kernel) -> Value:
-    whole = region_of(type_of(vector, kernel).extents)
+    whole = region_of(kernels.type_of(vector, kernel).extents)
     return vector if (part,) == whole else Part(vector, (part,))
 
 
@@ -409,7 +393,7 @@ def _line(value: Value, axis: int, at: Expr, kernel: Kernel) -> Value | None:
 
 def _on_diagonal(value: MatMul, kernel: Kernel) -> Value | None:
     """Return the terms of the sums on the diagonal of a product, a row of them for each."""
-    one, other = type_of(value.left, kernel), type_of(value.right, kernel)
+    one, other = kernels.type_of(value.left, kernel), kernels.type_of(value.right, kernel)
     if one.extents != other.extents[::-1] or len(one.extents) != 2 or one.dtype != other.dtype:
         return None
     return Elementwise("multiply", (value.left, _turned(value.right, kernel)))
@@ -419,16 +403,16 @@ def _diagonal(value: Value, kernel: Kernel) -> Value | None:
     """Return the diagonal of a sum in which there are products; None where there are none."""
     match value:
         case MatMul() if (terms := _on_diagonal(value, kernel)) is not None:
-            dtype = type_of(value, kernel).dtype
+            dtype = kernels.type_of(value, kernel).dtype
             # sums of narrow whole numbers are wider than products of them
             if kind_of_or_none(dtype) in (Kind.FLOATING, Kind.COMPLEX):
                 return Reduction(terms, 1, "add", dtype)
         case Elementwise("add" | "subtract" as operation, sides):
-            shapes = {type_of(side, kernel).extents for side in sides}
+            shapes = {kernels.type_of(side, kernel).extents for side in sides}
             parts = [_diagonal(side, kernel) for side in sides]
             if len(shapes) == 1 and any(part is not None for part in parts):
                 shape = shapes.pop()[:1]
-                kinds = [type_of(side, kernel).dtype for side in sides]
+                kinds = [kernels.type_of(side, kernel).dtype for side in sides]
                 ends = zip(parts, sides, kinds, strict=True)
                 made = (part or Called("diagonal", (x,), shape, kind) for part, x, kind in ends)
                 return Elementwise(operation, tuple(made))
@@ -479,7 +463,7 @@ def _factors_summed(
     match value:
         case Reduction(terms, axis, "add", dtype, fused=False):
             sides = squared_or_multiplied(terms)
-            types = [type_of(side, kernel) for side in sides]
+            types = [kernels.type_of(side, kernel) for side in sides]
             if {one.dtype for one in types} == {dtype} and _is_floating(dtype):
                 return sides, [one.extents for one in types], axis, dtype
     return None
@@ -531,7 +515,7 @@ def _weighted(value: Value, kernel: Kernel) -> Iterator[Value]:
         case Reduction(Elementwise("multiply", sides), None, "add", fused=False):
             for matrix, other in (sides, sides[::-1]):
                 found = _outer(other, kernel)
-                types = [type_of(one, kernel) for one in (matrix, *found)]
+                types = [kernels.type_of(one, kernel) for one in (matrix, *found)]
                 shapes = [one.extents for one in types]
                 alike = len({one.dtype for one in types}) == 1 and _is_floating(types[0].dtype)
                 if found and alike and shapes[0] == shapes[1] + shapes[2]:
@@ -561,7 +545,7 @@ def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
             "builtins.sum", (mask,), _, "bool"
         ):
             along_rows = isinstance(value, Called) and _rows(kernel) is not None
-            if type_of(mask, kernel).dtype == "bool" and not along_rows:
+            if kernels.type_of(mask, kernel).dtype == "bool" and not along_rows:
                 yield Reduction(mask, None, "count_nonzero", "int64")
 
 
@@ -574,7 +558,7 @@ def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
 def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("builtins.sum" | "builtins.max" | "builtins.min" as name, (vector,)):
-            dtype = type_of(vector, kernel).dtype
+            dtype = kernels.type_of(vector, kernel).dtype
             operation = {"sum": "add", "max": "maximum", "min": "minimum"}[name[9:]]
             if _is_floating(dtype) or dtype == "int64":
                 yield Reduction(vector, _rows(kernel), operation, dtype)
@@ -596,7 +580,7 @@ def _at_once(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("apply_along_axis", (array,), stated=((_, operation), (_, axis))):
             if operation in ("add", "multiply", "maximum", "minimum", "mean"):
-                yield Reduction(array, int(axis), operation, type_of(value, kernel).dtype)
+                yield Reduction(array, int(axis), operation, kernels.type_of(value, kernel).dtype)
 
 
 _HALVES = re.compile(r"-?\d+(\.[05]0*)?").fullmatch
@@ -614,7 +598,7 @@ _MOST = 16
 def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Elementwise("power", (base, Scalar(text))) if text not in POWERS and _HALVES(text):
-            found, exponent = type_of(base, kernel), Fraction(text)
+            found, exponent = kernels.type_of(base, kernel), Fraction(text)
             if not found.extents or not _is_floating(found.dtype) or abs(exponent) > _MOST:
                 return
             if kernel.assumed and exponent.denominator == 1 and "." in text:
@@ -651,8 +635,8 @@ def _named(
     base = part.operands[0] if isinstance(part, Elementwise) else part
     if isinstance(base, Read) or _times(other, base) < 2:
         return None
-    name = fresh_name("base", {*kernel.arrays, *kernel.locals, *kernel.context.identifiers})
-    found, at = type_of(base, kernel), before(statement.span)
+    name = rewrite.fresh_name("base", {*kernel.arrays, *kernel.locals, *kernel.context.identifiers})
+    found, at = kernels.type_of(base, kernel), rewrite.before(statement.span)
     read = Read(name, region_of(found.extents))
     bind, known = Bind(name, base, statement.span), kernel.with_locals({name: found})
     other = with_part(other, base, read)
@@ -662,9 +646,15 @@ def _named(
         text = next(
             (kernel.context.text(at) for at, one in kernel.context.written if one == base), ""
         )
-        if not (made and text) or "\n" in text or not stands_alone(kernel.context, statement.span):
+        if (
+            not (made and text)
+            or "\n" in text
+            or not rewrite.stands_alone(kernel.context, statement.span)
+        ):
             return ()
-        return Edit(at, f"{name} = {text}\n{indent_at(statement.span, kernel.context)}"), *made
+        return Edit(
+            at, f"{name} = {text}\n{rewrite.indent_at(statement.span, kernel.context)}"
+        ), *made
 
     return (bind, replace(statement, value=with_part(statement.value, part, other))), known, edits
 
@@ -683,13 +673,16 @@ def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
         case Part(Sort(vector), (where,)):
             pass
         case Part(Flip(Sort(vector)), (Range(low) as where,)) if low == ZERO:
-            (extent,) = type_of(vector, kernel).extents
+            (extent,) = kernels.type_of(vector, kernel).extents
             upper = Range(extent - where.high, extent)
             yield Flip(Sort(_partitioned(vector, (upper,), "-{}", "-{}:", kernel), 0), 0)
             return
         case _:
             return
-    (extent,), dtype = type_of(vector, kernel).extents, type_of(vector, kernel).dtype
+    (extent,), dtype = (
+        kernels.type_of(vector, kernel).extents,
+        kernels.type_of(vector, kernel).dtype,
+    )
     if kind_of_or_none(dtype) not in (Kind.FLOATING, Kind.INTEGER):
         return
     match where:
@@ -724,7 +717,7 @@ def _partitioned(
     vector: Value, region: tuple[Point | Range, ...], kth: str, part: str, kernel: Kernel
 ) -> Part:
     """Return a part of a partitioned vector; in `kth` and `part`, braces are for the subscript."""
-    found = type_of(vector, kernel)
+    found = kernels.type_of(vector, kernel)
     stated = (("kth", kth), ("part", part))
     return Part(Called("partition", (vector,), found.extents, found.dtype, stated), region)
 
@@ -760,7 +753,7 @@ def _some_placed(value: Value, kernel: Kernel) -> Iterator[Value]:
 
 
 def _rank(value: Value, kernel: Kernel) -> int:
-    return len(type_of(value, kernel).extents)
+    return len(kernels.type_of(value, kernel).extents)
 
 
 def _is_floating(dtype: str) -> bool:
@@ -772,7 +765,7 @@ _TRUTHS = frozenset(name for name, row in ROWS.items() if row.result == "truth")
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield each expression of the table in another way, and names that serve for nothing else."""
-    if is_compiled_alone(kernel):
+    if kernels.is_compiled_alone(kernel):
         return
     for statement in walk(kernel.body, rewritable=True):
         if not isinstance(statement, Bind | Store | ScalarBind | Scatter):
@@ -795,7 +788,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 made: Made = (changed,), kernel, edits
                 if pattern is _multiplied and not isinstance(statement, Scatter):
                     made = _named(part, other, statement, kernel) or made
-                body = with_statement(kernel.body, statement, made[0])
+                body = kernels.with_statement(kernel.body, statement, made[0])
                 yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)
     yield from _of_names(kernel)
     yield from _factored(kernel)
@@ -809,7 +802,7 @@ def _divides(value: Value, statement: Statement, kernel: Kernel) -> bool:
     first, last = kernel.context.whole
     divisors = (
         node.right if isinstance(node, ast.BinOp) else node.value
-        for node in only(ast.BinOp | ast.AugAssign, nodes_of(kernel.context.source))
+        for node in only(ast.BinOp | ast.AugAssign, rewrite.nodes_of(kernel.context.source))
         if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod) and first <= node.lineno <= last
     )
     by_name = {name for one in divisors for name in names_in(one)}
@@ -824,7 +817,7 @@ def _others(value: Value, kernel: Kernel) -> Iterator[tuple[Pattern, Value]]:
     for pattern in PATTERNS:
         try:
             for other in pattern.others(value, kernel):
-                same = type_of(other, kernel) == type_of(value, kernel)
+                same = kernels.type_of(other, kernel) == kernels.type_of(value, kernel)
                 if other != value and (same or pattern is _counted):
                     yield pattern, other
         except ShapeConflict:
@@ -842,10 +835,13 @@ def _proposal(
     used = {kernel.dtype(read.array) for value in values_of(statement) for read in reads(value)}
     if used & {"float32", "complex64"}:
         condition = condition.replace("to rounding", "to the rounding of float32")
-    span, argued = first_line(statement.span, kernel.context), unsafe(condition)
+    span, argued = rewrite.first_line(statement.span, kernel.context), kernels.unsafe(condition)
     if not condition:
-        argued, edits = displayed("the places come in another order, and equal elements do"), tuple
-    made = offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
+        argued, edits = (
+            kernels.displayed("the places come in another order, and equal elements do"),
+            tuple,
+        )
+    made = kernels.offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
     return replace(made, of_any_rank=pattern.of_any_rank)
 
 
@@ -853,7 +849,7 @@ def _proposal(
 
 
 def _of_names(kernel: Kernel) -> Iterator[Proposal]:
-    for block in blocks(kernel.body):
+    for block in kernels.blocks(kernel.body):
         for bind in block:
             match bind:
                 case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
@@ -896,7 +892,7 @@ def _without_order(
         return
     kth = places[0] if len(places) == 1 else f"[{', '.join(places)}]"
     other = _partitioned(vector, (), kth, "", kernel).operand
-    body = with_statement(kernel.body, bind, (replace(bind, value=other),))
+    body = kernels.with_statement(kernel.body, bind, (replace(bind, value=other),))
     edits = partial(_edits_of, bind.span, {bind.value: other}, kernel)
     yield _proposal(_selected_of_list, bind, kernel.with_body(body), edits, kernel)
 
@@ -917,7 +913,7 @@ def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) ->
         return
     if any(bind.name in mentioned(one) for one in leaves if not any(one is o for o in users)):
         return
-    body, edits = with_statement(kernel.body, bind, ()), [partial(_gone, bind, kernel)]
+    body, edits = kernels.with_statement(kernel.body, bind, ()), [partial(_gone, bind, kernel)]
     for one in users:
         if not isinstance(one, Bind | Store | ScalarBind):
             return
@@ -926,11 +922,11 @@ def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) ->
             named = part
             if isinstance(part, Read) and part.array == bind.name and part != whole:
                 named = Part(bind.value, part.region)
-            elif whole in (part.operands if isinstance(part, Called) else factors(part)):
+            elif whole in (part.operands if isinstance(part, Called) else kernels.factors(part)):
                 named = with_part(part, whole, bind.value)
             if named != part:
                 other = next(pattern.others(named, kernel), None)
-                if other is None or type_of(other, kernel) != type_of(part, kernel):
+                if other is None or kernels.type_of(other, kernel) != kernels.type_of(part, kernel):
                     return
                 changes[part] = other
         value: Value = one.value
@@ -938,7 +934,7 @@ def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) ->
             value = with_part(value, part, other)
         if bind.name in mentioned(replace(one, value=value)):
             return
-        body = with_statement(body, one, (replace(one, value=value),))
+        body = kernels.with_statement(body, one, (replace(one, value=value),))
         edits.append(partial(_edits_of, one.span, changes, kernel, bind.span))
 
     def every() -> tuple[Edit, ...]:
@@ -966,8 +962,8 @@ def _factored(kernel: Kernel) -> Iterator[Proposal]:
                 if stays is None:
                     continue
                 seen.add(id(one))
-                found = type_of(matrix, kernel)
-                name = fresh_name("factors", kernel.context.identifiers)
+                found = kernels.type_of(matrix, kernel)
+                name = rewrite.fresh_name("factors", kernel.context.identifiers)
                 inverse = Called("linalg.inv", (stays,), found.extents, found.dtype)
                 known = kernel.with_locals({name: found})
                 # of a loop that runs nobody knows how often one iteration is priced
@@ -975,20 +971,20 @@ def _factored(kernel: Kernel) -> Iterator[Proposal]:
                 factors_of_it = stays if untold else Read(name, region_of(found.extents))
                 other = replace(part, function=_BY_FACTORS, operands=(factors_of_it, right))
                 changed = replace(one, value=with_part(one.value, part, other))
-                body = with_statement(kernel.body, one, (changed,))
+                body = kernels.with_statement(kernel.body, one, (changed,))
                 again = next(p for p in walk(body) if isinstance(p, Loop) and p.span == loop.span)
                 bind = () if untold else (Bind(name, inverse, loop.span),)
-                body = with_statement(body, again, (*bind, again))
+                body = kernels.with_statement(body, again, (*bind, again))
                 pays = ", which pays from the second iteration on" if untold else ""
-                yield offered(
+                yield kernels.offered(
                     kernel,
-                    first_line(one.span, kernel.context),
+                    rewrite.first_line(one.span, kernel.context),
                     f"factorise the matrix once, before the loop of line {loop.span.start_line}"
                     f"{pays}",
                     "each iteration factorises it again, which takes by far the most of solving;"
                     " scipy.linalg has lu_factor and lu_solve, cho_factor and cho_solve",
                     known.with_body(body),
-                    displayed("results agree to rounding"),
+                    kernels.displayed("results agree to rounding"),
                     tuple,
                 )
 
@@ -1023,9 +1019,9 @@ def _whole(name: str, kernel: Kernel) -> Value | None:
 
 
 def _gone(bind: Bind, kernel: Kernel) -> tuple[Edit, ...]:
-    if not stands_alone(kernel.context, bind.span):
+    if not rewrite.stands_alone(kernel.context, bind.span):
         return ()
-    return (replace_statement(bind.span, [], kernel.context),)
+    return (rewrite.replace_statement(bind.span, [], kernel.context),)
 
 
-TRANSFORM = KernelRule("ADV505", "array-algebra", __doc__ or "", propose)
+TRANSFORM = kernels.KernelRule("ADV505", "array-algebra", __doc__ or "", propose)

@@ -44,15 +44,8 @@ from advisor.source import Edit, Span
 from costdb.expr import ONE, free_symbols, python_text
 from costdb.expr.nodes import Num, Sym
 from costdb.expr.polynomials import affine_in
+from transforms.kit import rewrite
 from transforms.kit.kernels import offered, proofs, safe, unsafe, with_statement
-from transforms.kit.rewrite import (
-    first_line,
-    nodes_of,
-    replace_statement,
-    span_of,
-    stands_alone,
-    statements_at,
-)
 from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.distances import CONDITION, with_products
@@ -391,7 +384,7 @@ def proposal(
     )
     return offered(
         kernel,
-        first_line(loop.span, kernel.context),
+        rewrite.first_line(loop.span, kernel.context),
         f"replace {loops_named(gone, kernel)} by {by}",
         reason,
         kernel.with_body(with_statement(kernel.body, loop, counted(made, kernel))),
@@ -402,7 +395,7 @@ def proposal(
 
 def loops_named(some: Sequence[Loop], kernel: Kernel) -> str:
     """Return how a title names loops: by what the source calls an index, or what has none."""
-    nodes, names = statements_at(kernel.context), list[str]()
+    nodes, names = rewrite.statements_at(kernel.context), list[str]()
     for one in some:
         node = nodes.get((one.span.start_line, one.span.start_column))
         own = index_name(one.variable)
@@ -412,9 +405,9 @@ def loops_named(some: Sequence[Loop], kernel: Kernel) -> str:
             # the first comprehension there is what has no index
             inside = (
                 part.generators[0].target
-                for part in nodes_of(kernel.context.source)
+                for part in rewrite.nodes_of(kernel.context.source)
                 if isinstance(part, ast.ListComp | ast.GeneratorExp)
-                and one.span.contains(span_of(part, kernel.context.lines))
+                and one.span.contains(rewrite.span_of(part, kernel.context.lines))
             )
             own = next(map(ast.unparse, inside), own)
         names.append(f"`{own.removeprefix('(').removesuffix(')')}`")
@@ -437,10 +430,10 @@ def edit(loop: Loop | Unrolled, after: Sequence[Statement], kernel: Kernel) -> t
         return in_statement(within, known, kernel) if within == loop.span else ()
     if known is None or not _is_all_of(loop, after, "\n".join(known), kernel):
         return ()
-    if not stands_alone(kernel.context, loop.span):
+    if not rewrite.stands_alone(kernel.context, loop.span):
         return ()
     others = edits_of(stores_in(after), kernel)
-    return (*others, replace_statement(loop.span, known, kernel.context))
+    return (*others, rewrite.replace_statement(loop.span, known, kernel.context))
 
 
 def _with_names_in(loop: Loop | Unrolled, kernel: Kernel) -> Kernel:
@@ -461,7 +454,7 @@ def _is_all_of(
     Their text may need no name that only the loop binds.
     """
     context = kernel.context
-    nodes = statements_at(context)
+    nodes = rewrite.statements_at(context)
     node = nodes.get((loop.span.start_line, loop.span.start_column))
     if node is None:
         return False
@@ -493,13 +486,13 @@ def _is_all_of(
     def is_outside(part: ast.AST) -> bool:
         if not isinstance(part, ast.Name) or part.id not in own:
             return False
-        place: Span = span_of(part, context.lines)
+        place: Span = rewrite.span_of(part, context.lines)
         if part.id in begun and place.start_line < loop.span.start_line:
             # what it was before the loop is no longer asked for
             return False
         return first <= place.start_line <= last and not loop.span.contains(place)
 
-    return not own or not any(is_outside(part) for part in nodes_of(context.source))
+    return not own or not any(is_outside(part) for part in rewrite.nodes_of(context.source))
 
 
 def _kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:

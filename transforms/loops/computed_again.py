@@ -62,16 +62,7 @@ from advisor.ir.values import Expand, Fill, Read, Scalar, Value, parts_of, reads
 from advisor.numpy_table import ELEMENTWISE, Kind
 from advisor.source import Edit, Span, every, names_in, walked
 from costdb.expr.nodes import Num
-from transforms.kit.kernels import (
-    KernelRule,
-    apart,
-    is_compiled_alone,
-    offered,
-    replaced,
-    safe,
-    type_of,
-    unsafe,
-)
+from transforms.kit import kernels
 from transforms.kit.rewrite import (
     before,
     first_line,
@@ -102,7 +93,7 @@ _OPERATORS = {
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield for loops and blocks what they compute again, with names."""
-    if is_compiled_alone(kernel):
+    if kernels.is_compiled_alone(kernel):
         return
     found, seen = computed_again(kernel.context.source), list(walk(kernel.body))
     for one in walk(kernel.body, rewritable=True):
@@ -172,15 +163,15 @@ class _Again:
             return None
         start, shown = self.start.span, " and ".join(f"`{text}`" for text in self.texts)
         shown = shown if len(shown) < 2 * _SHOWN else "what stays the same"
-        body = replaced(self.kernel.body, self.others)
+        body = kernels.replaced(self.kernel.body, self.others)
         if self.before:
             loop = isinstance(self.start, Loop)
             found = (one for one in walk(body) if isinstance(one, Loop) >= loop)
             first = next(one for one in found if one.span == start)
-            body = replaced(body, {id(first): (*self.before, first)})
+            body = kernels.replaced(body, {id(first): (*self.before, first)})
         place = min(span for span, _ in self.lines) if repeats else start
         times = "in every iteration" if repeats else "more than once"
-        return offered(
+        return kernels.offered(
             self.kernel,
             first_line(place, context),
             f"compute {shown} once" + f", before the loop of line {start.start_line}" * repeats,
@@ -210,7 +201,7 @@ class _Again:
             return False
         parts = (value,) if isinstance(node, ast.Subscript) else parts_of(value)
         try:
-            return any(type_of(part, self.kernel).extents for part in parts)
+            return any(kernels.type_of(part, self.kernel).extents for part in parts)
         except ShapeConflict:
             return False
 
@@ -265,7 +256,7 @@ class _Again:
             name = fresh_name(_wanted(uses[0]), taken)
         place: Value | None = None
         if value is not None:
-            found = type_of(value, kernel)
+            found = kernels.type_of(value, kernel)
             place = Read(name, whole(found.extents)) if found.extents else Scalar(name, found.dtype)
         computed: Statement | None = None
         changed = dict(self.others)
@@ -287,7 +278,7 @@ class _Again:
                     computed = bind(name, value, self.start.span)
         self.others = changed
         if isinstance(computed, Bind) and not self.same.name:
-            self.kernel = kernel.with_locals({name: type_of(computed.value, kernel)})
+            self.kernel = kernel.with_locals({name: kernels.type_of(computed.value, kernel)})
         if computed is not None and not self.same.name:
             self.before.append(computed)
             self.lines.append((spans[0], f"{name} = {self._laid_out(spans[0], text)}"))
@@ -315,20 +306,24 @@ class _Again:
         around = [one for one in loops if any(one.span.contains(span) for span in places)]
         conditions = [] if all(map(_runs, around)) else ["where the loop runs at least once"]
         if self.same.stored and {*read} - self.same.stored:
-            shared = apart(sorted({*self.same.stored, *read}))
+            shared = kernels.apart(sorted({*self.same.stored, *read}))
             conditions.append(f"if {shared}, which is up to the caller")
         if self.same.runs_unknown and read:
             named = " and ".join(f"`{one}`" for one in read)
             conditions.append(f"if what is called leaves {named} as it is")
         elif self.unread or any(isinstance(one, Unknown) for one in inner):
             conditions.append("as far as names show what changes")
-        kept = [type_of(one.value, self.kernel) for one in self.before if isinstance(one, Bind)]
+        kept = [
+            kernels.type_of(one.value, self.kernel) for one in self.before if isinstance(one, Bind)
+        ]
         if any(kind_of_or_none(one.dtype) is Kind.COMPLEX for one in kept):
             # NumPy computes in the memory of a large temporary, by code that rounds otherwise
             conditions.append("but for products of complex numbers, which agree to rounding")
         if conditions:
-            return unsafe(f"results are equal bit for bit {', '.join(conditions)}")
-        return safe("nothing between changes what it is computed from, so it is the same value")
+            return kernels.unsafe(f"results are equal bit for bit {', '.join(conditions)}")
+        return kernels.safe(
+            "nothing between changes what it is computed from, so it is the same value"
+        )
 
     def _written(self) -> tuple[Edit, ...]:
         start, context = self.start.span, self.kernel.context
@@ -376,4 +371,4 @@ def _held_in(node: ast.AST) -> Iterator[str]:
                 yield from _held_in(one)
 
 
-TRANSFORM = KernelRule("ADV506", "computed-again", __doc__ or "", propose, moves=True)
+TRANSFORM = kernels.KernelRule("ADV506", "computed-again", __doc__ or "", propose, moves=True)

@@ -68,25 +68,7 @@ from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
 from costdb.records import only
-from transforms.kit.kernels import (
-    KernelRule,
-    apart,
-    is_spread,
-    offered,
-    overlapping,
-    renamed,
-    safe,
-    with_statement,
-)
-from transforms.kit.rewrite import (
-    before,
-    first_line,
-    fresh_name,
-    indent_at,
-    span_of,
-    stands_alone,
-    statement_at,
-)
+from transforms.kit import kernels, rewrite
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
@@ -129,27 +111,31 @@ def _fetched(statement: Statement, kernel: Kernel) -> list[str]:
     remote = {
         name
         for name, array in kernel.arrays.items()
-        if any(is_spread(array.spec, dimension) for dimension in range(len(array.spec.dims)))
+        if any(
+            kernels.is_spread(array.spec, dimension) for dimension in range(len(array.spec.dims))
+        )
     }
     return [name for name in found if name in remote - changed]
 
 
 def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
-    name = fresh_name(f"{array}_all", kernel.context.identifiers)
+    name = rewrite.fresh_name(f"{array}_all", kernel.context.identifiers)
     declared = kernel.arrays[array]
     nowhere = tuple(NotDistributed() for _ in declared.spec.dims)
     spec = replace(declared.spec, name=name, dims=nowhere, order="C")
     copy = DeclaredArray(spec, declared.dtype, declared.extents, Places(Span(1, 0, 1, 0), (), ()))
     read = Read(array, whole(declared.extents))
     fetch = Bind(name, Copy(read, declared.dtype), statement.span)
-    body = with_statement(kernel.body, statement, (fetch, renamed(statement, {array: name})))
+    body = kernels.with_statement(
+        kernel.body, statement, (fetch, kernels.renamed(statement, {array: name}))
+    )
     variant = kernel.with_arrays({**kernel.arrays, name: copy}).with_body(body)
-    return offered(
+    return kernels.offered(
         kernel,
         title=f"fetch all of `{array}` to every rank first",
         reason="one collective operation takes the place of a start-up for each element that"
         " another rank owns; every rank then holds all of it",
-        span=first_line(statement.span, kernel.context),
+        span=rewrite.first_line(statement.span, kernel.context),
         variant=variant,
         argued=_legality(statement, array, kernel),
         edits=partial(_edits, statement, array, spec.name, kernel),
@@ -162,26 +148,28 @@ def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
     )
     stored += sorted(kernel.aliases & written(statement) - {array, *stored})
     if stored or array in kernel.aliases:
-        return overlapping(apart([array, *stored]))
-    return safe(
+        return kernels.overlapping(kernels.apart([array, *stored]))
+    return kernels.safe(
         "nothing changes the array before its copy is read, so every result is equal bit for bit"
     )
 
 
 def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple[Edit, ...]:
     context, span = kernel.context, statement.span
-    if not stands_alone(context, span) or array in kernel.aliases:
+    if not rewrite.stands_alone(context, span) or array in kernel.aliases:
         return ()
-    node = statement_at(span, context)
+    node = rewrite.statement_at(span, context)
     if node is None:
         return ()
     spec = kernel.arrays[array].spec
     places = [
-        span_of(part, context.lines) for part in only(ast.Name, ast.walk(node)) if part.id == array
+        rewrite.span_of(part, context.lines)
+        for part in only(ast.Name, ast.walk(node))
+        if part.id == array
     ]
     if not places:
         return ()
-    indent = indent_at(span, context)
+    indent = rewrite.indent_at(span, context)
     extents = ", ".join(to_text(extent) for extent in kernel.arrays[array].extents)
     axes = ", ".join(f"{axis}={extent}" for axis, extent in spec.mesh.axes)
     where = ", ".join("none" for _ in spec.dims)
@@ -190,7 +178,7 @@ def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple
         f"# advise: {name}: {dtype}[{extents}] over ({where}) on mesh({axes})\n{indent}"
         f"{name} = {array}.copy()\n{indent}"
     )
-    return (Edit(before(span), lines), *(Edit(place, name) for place in sorted(places)))
+    return (Edit(rewrite.before(span), lines), *(Edit(place, name) for place in sorted(places)))
 
 
-TRANSFORM = KernelRule("ADV402", "fetched-by-element", __doc__, propose)
+TRANSFORM = kernels.KernelRule("ADV402", "fetched-by-element", __doc__, propose)

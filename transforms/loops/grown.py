@@ -48,25 +48,7 @@ from advisor.ir.statements import Bind, Store, Unknown, walk
 from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
 from advisor.source import Edit, Span
 from costdb.records import replace
-from transforms.kit.kernels import (
-    KernelRule,
-    displayed,
-    offered,
-    safe,
-    type_of,
-    unsafe,
-    with_statement,
-)
-from transforms.kit.rewrite import (
-    before,
-    fresh_name,
-    nodes_of,
-    replace_statement,
-    span_of,
-    stands_alone,
-    statement_at,
-    suite_at,
-)
+from transforms.kit import kernels, rewrite
 
 _MADE = frozenset({"array", "empty", "zeros", "ones", "full"})
 _SCOPES = (
@@ -86,7 +68,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 name, loop, assign = found
             case _:
                 continue
-        yield offered(
+        yield kernels.offered(
             kernel,
             store.span,
             f"collect what `{name}` grows by in a list, and join it once",
@@ -99,13 +81,13 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 def _found(store: Store, kernel: Kernel) -> tuple[str, ast.stmt, ast.Assign] | None:
     """Return an array, the outermost loop that does no more than let it grow, and where it does."""
-    node = statement_at(store.span, kernel.context)
+    node = rewrite.statement_at(store.span, kernel.context)
     match node:
         case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute())):
             pass
         case _:
             return None
-    nodes = nodes_of(kernel.context.source)
+    nodes = rewrite.nodes_of(kernel.context.source)
     around = [one for one in nodes if isinstance(one, ast.stmt) and _holds(one, node)]
     functions = [one for one in around if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
     seen_by = functions[-1] if functions else nodes[0]
@@ -129,9 +111,12 @@ def _variant(store: Store, kernel: Kernel) -> Kernel:
     """Return a kernel that stores each piece in its place, and copies all of them once."""
     assert isinstance(store.value, Called)
     old, piece = store.value.operands
-    (there,), (end,) = type_of(old, kernel).extents, type_of(store.value, kernel).extents
+    (there,), (end,) = (
+        kernels.type_of(old, kernel).extents,
+        kernels.type_of(store.value, kernel).extents,
+    )
     put = replace(store, region=(Range(there, end),), value=piece)
-    body = with_statement(kernel.body, store, (put,))
+    body = kernels.with_statement(kernel.body, store, (put,))
     joined = f"<joined {store.array}>"
     found = ArrayType(kernel.dtype(store.array), kernel.extents(store.array))
     made = kernel.with_locals({joined: found})
@@ -147,17 +132,22 @@ def _is_read(store: Store, kernel: Kernel) -> bool:
 def _argued(name: str, loop: ast.stmt, store: Store, kernel: Kernel) -> Legality:
     """Return why the array is the same, and of what that hangs."""
     alike = "" if _is_read(store, kernel) else ", if all that is joined has one element type"
-    block, at = suite_at(span_of(loop, kernel.context.lines), kernel.context) or ([], 0)
+    block, at = rewrite.suite_at(rewrite.span_of(loop, kernel.context.lines), kernel.context) or (
+        [],
+        0,
+    )
     made_by = [one for one in block[:at] if _uses(one, name)]
     match made_by[-1] if made_by else None:
         case ast.Assign(value=ast.Subscript()):
-            return displayed(f"`{name}` may be part of what the loop changes before it joins it")
+            return kernels.displayed(
+                f"`{name}` may be part of what the loop changes before it joins it"
+            )
         case ast.Assign([ast.Name(made)], ast.Call(ast.Attribute(ast.Name(module), function))) if (
             made == name and module == kernel.context.array_module and function in _MADE
         ):
             same = f"the same pieces are joined, in the same order{alike}"
-            return unsafe(same) if alike else safe(same)
-    return unsafe(
+            return kernels.unsafe(same) if alike else kernels.safe(same)
+    return kernels.unsafe(
         f"`{name}` is the same where the loop joins something to it; where it does not, it is a"
         f" copy of what it was, as an array{alike}"
     )
@@ -167,14 +157,16 @@ def _edits(
     name: str, loop: ast.stmt, assign: ast.Assign, store: Store, kernel: Kernel
 ) -> tuple[Edit, ...]:
     context, call, value = kernel.context, assign.value, store.value
-    whole_loop = span_of(loop, context.lines)
+    whole_loop = rewrite.span_of(loop, context.lines)
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
     assert isinstance(value, Called)
-    if not stands_alone(context, whole_loop) or not stands_alone(context, store.span):
+    if not rewrite.stands_alone(context, whole_loop) or not rewrite.stands_alone(
+        context, store.span
+    ):
         return ()
 
     def text(node: ast.expr) -> str:
-        return context.text(span_of(node, context.lines))
+        return context.text(rewrite.span_of(node, context.lines))
 
     module, function = text(call.func.value), call.func.attr
     match call.args:
@@ -187,22 +179,25 @@ def _edits(
         case _:
             return ()
     given, made = value.operands[1], text(piece)
-    rank, listed = len(type_of(given, kernel).extents), isinstance(piece, ast.List | ast.Tuple)
+    rank, listed = (
+        len(kernels.type_of(given, kernel).extents),
+        isinstance(piece, ast.List | ast.Tuple),
+    )
     flat = function == "append" and not axis
     if rank and (listed or not isinstance(given, _COMPUTED)):
         # it may change before all are joined
         made = f"{module}.array({made})"
     if flat and (rank != 1 or listed or not _is_read(store, kernel)):
         made = f"{module}.ravel({made})"
-    parts = fresh_name(f"{name}_parts", context.identifiers)
+    parts = rewrite.fresh_name(f"{name}_parts", context.identifiers)
     first = f"{module}.ravel({name})" if flat else name
     join = "concatenate" if function == "append" else function
     along = f", axis={text(axis[0])}" if axis else ""
     indent = "\n" + " " * whole_loop.start_column
     last = Span(*2 * (whole_loop.end_line, whole_loop.end_column))
     return (
-        Edit(before(whole_loop), f"{parts} = [{first}]{indent}"),
-        replace_statement(store.span, [f"{parts}.append({made})"], context),
+        Edit(rewrite.before(whole_loop), f"{parts} = [{first}]{indent}"),
+        rewrite.replace_statement(store.span, [f"{parts}.append({made})"], context),
         Edit(last, f"{indent}{name} = {module}.{join}({parts}{along})"),
     )
 
@@ -216,4 +211,4 @@ def _uses(node: ast.AST, name: str) -> int:
     return sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
 
 
-TRANSFORM = KernelRule("ADV507", "grown-array", __doc__, propose)
+TRANSFORM = kernels.KernelRule("ADV507", "grown-array", __doc__, propose)

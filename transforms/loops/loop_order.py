@@ -74,18 +74,7 @@ from advisor.ir.values import Elementwise, Read, reads
 from advisor.numpy_table import Kind
 from advisor.source import Edit
 from costdb.expr import substitute, sym
-from transforms.kit.kernels import (
-    KernelRule,
-    accesses,
-    is_all_of,
-    offered,
-    rewritable,
-    safe,
-    type_of,
-    unless_apart,
-    unsafe,
-    with_statement,
-)
+from transforms.kit import kernels
 from transforms.kit.rewrite import first_line, span_of, statements_at, stretch
 
 DEEPEST = 3
@@ -94,7 +83,7 @@ COMMUTING = frozenset({"add", "multiply", "minimum", "maximum", "bitwise_and", "
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield every other legal order of the loops of each nest."""
-    for nest in rewritable(kernel):
+    for nest in kernels.rewritable(kernel):
         depth = len(nest.loops)
         if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
             continue
@@ -110,8 +99,8 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 def _proposal(nest: Nest, order: tuple[int, ...], kernel: Kernel, legality: Legality) -> Proposal:
     names = ", ".join(f"`{index_name(nest.variables[place])}`" for place in order)
-    body = with_statement(kernel.body, nest.loops[0], (_reordered(nest, order),))
-    return offered(
+    body = kernels.with_statement(kernel.body, nest.loops[0], (_reordered(nest, order),))
+    return kernels.offered(
         kernel,
         title=f"run the loops in the order {names}",
         reason="the innermost loop then walks along the storage order, so that each cache line is"
@@ -135,19 +124,19 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
     reordered = [store for store in sums if store is not None]
     rounded = sorted(store.array for store in reordered if not _stays_exact(store, kernel))
     if rounded:
-        return unsafe(
+        return kernels.unsafe(
             f"the terms that `{rounded[0]}` collects come in another order: floating-point sums"
             " are not associative, so results agree only to rounding"
         )
-    shared = unless_apart(nest.body, kernel)
+    shared = kernels.unless_apart(nest.body, kernel)
     if shared is not None:
         return shared
     if reordered:
-        return safe(
+        return kernels.safe(
             "the terms of a sum of whole numbers come in another order, which changes no bit,"
             " also where it wraps around at the width of its type"
         )
-    return safe(
+    return kernels.safe(
         "no iteration waits for one that would now come later, and each computes what it did"
         " before, so every result is equal bit for bit"
     )
@@ -201,7 +190,7 @@ def _accumulation(nest: Nest, pair: tuple[Reference, Reference]) -> Store | None
     """Return the statement ``x[...] = x[...] + term`` that both accesses belong to."""
     first, then = pair
     store = nest.body[first.statement]
-    users = [s for s in nest.body if any(one.array == store.array for one in accesses(s))]
+    users = [s for s in nest.body if any(one.array == store.array for one in kernels.accesses(s))]
     if first.statement != then.statement or len(users) > 1:
         return None
     value = store.value
@@ -221,7 +210,7 @@ def _stays_exact(store: Store, kernel: Kernel) -> bool:
     dtype = kernel.dtype(store.array)
     alike = all(kernel.dtype(read.array) == dtype for read in reads(store.value))
     whole = kind_of_or_none(dtype) is Kind.INTEGER
-    return whole and alike and type_of(store.value, kernel).dtype == dtype
+    return whole and alike and kernels.type_of(store.value, kernel).dtype == dtype
 
 
 def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
@@ -247,7 +236,7 @@ def _headers(nest: Nest, context: SourceContext) -> list[ast.For]:
     found = [nodes.get((loop.span.start_line, loop.span.start_column)) for loop in nest.loops]
     loops = [node for node in found if isinstance(node, ast.For)]
     named = all(isinstance(node.target, ast.Name) for node in loops)
-    return loops if named and is_all_of(nest, nodes) else []
+    return loops if named and kernels.is_all_of(nest, nodes) else []
 
 
 def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ...]:
@@ -273,4 +262,4 @@ def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ..
     return tuple(made)
 
 
-TRANSFORM = KernelRule("ADV501", "strided-traversal", __doc__, propose)
+TRANSFORM = kernels.KernelRule("ADV501", "strided-traversal", __doc__, propose)

@@ -29,22 +29,7 @@ from advisor.numpy_table import Kind, broadcast, count_of, promote
 from advisor.source import Edit, Span
 from costdb.expr import ONE
 from costdb.expr.functions import chance
-from transforms.kit.kernels import (
-    offered,
-    proofs,
-    safe,
-    type_of,
-    unless_apart,
-    unsafe,
-    with_statement,
-)
-from transforms.kit.rewrite import (
-    first_line,
-    replace_statement,
-    span_of,
-    stands_alone,
-    statement_at,
-)
+from transforms.kit import kernels, rewrite
 from transforms.loops.array_statements import edit, given, loops, on, proposal
 from transforms.loops.array_text import NoWords, Words
 from transforms.loops.exactness import WHOLE, inexact, made_whole, of_other_order, tidied
@@ -111,7 +96,7 @@ def _over_all(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Scat
         several = sum(other.array == one.array for other in body) > 1
         if one.array in needs or len(ways) > 1 or (several and SET in ways):
             raise NotRaised
-    lift = Lift(loop, outer, kernel, proofs(kernel, outer))
+    lift = Lift(loop, outer, kernel, kernels.proofs(kernel, outer))
     stores = [store for one in body for store in as_stores(one, kernel)]
     lift.needed = frozenset(read for store in stores for read in needed(store))
     for store in stores:
@@ -131,7 +116,7 @@ def _lifted(one: Scatter, lift: Lift) -> Scatter:
         return lift.aligned(made, place, lift.rank(value), rank, 0)
 
     first, *others, terms = map(lifted, values)
-    extents = broadcast([type_of(one, lift.kernel).extents for one in (first, *others)])
+    extents = broadcast([kernels.type_of(one, lift.kernel).extents for one in (first, *others)])
     if len(extents) <= rank or ONE in extents:
         # places that are the same ones in each iteration
         raise NotRaised
@@ -161,14 +146,14 @@ def _where_chosen(values: Sequence[Value], kernel: Kernel, span: Span) -> Sequen
             pass
         case _:
             return values
-    found = type_of(mask, kernel)
+    found = kernels.type_of(mask, kernel)
     kept: list[Value] = []
     for one in values:
         match one:
             case Elementwise("where", (test, Scalar() as chosen, rest)) if test == mask:
                 kept.append(chosen)
             case Elementwise("where", (test, chosen, rest)) if (test, rest) == (mask, nothing):
-                if type_of(chosen, kernel).extents != found.extents:
+                if kernels.type_of(chosen, kernel).extents != found.extents:
                     raise NotRaised
                 kept.append(Chosen(chosen, mask, chance(span.start_line) * count_of(found.extents)))
             case _:
@@ -186,22 +171,24 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
     """
     stores = [store for one in after for store in as_stores(one, kernel)]
     for one in after:
-        target, found = kernel.dtype(one.array), type_of(one.value, kernel).dtype
+        target, found = kernel.dtype(one.array), kernels.type_of(one.value, kernel).dtype
         number = isinstance(one.value, Scalar) and promote(target, found) == target
         if not (number or target == found):
             raise NotRaised
         if any(guarded(value, kernel) for value in (*one.all_places, one.value)):
             raise NotRaised
-    apart = unless_apart(stores, kernel)
-    argued = apart or safe("the same terms are combined in the same order, each place for itself")
+    apart = kernels.unless_apart(stores, kernel)
+    argued = apart or kernels.safe(
+        "the same terms are combined in the same order, each place for itself"
+    )
     arrays = [one.array for one in after]
     rounded = [n for n in arrays if kind_of_or_none(kernel.dtype(n)) is not Kind.INTEGER]
     if len(rounded) > len(set(rounded)):
         words = "what several statements add to the same elements comes in another order"
-        argued = unsafe(f"{words}, so results agree to rounding")
+        argued = kernels.unsafe(f"{words}, so results agree to rounding")
         argued = on(argued, "if no two arrays overlap in memory") if apart else argued
     stored = [
-        broadcast([type_of(place, kernel).extents for place in one.all_places])
+        broadcast([kernels.type_of(place, kernel).extents for place in one.all_places])
         for one in after
         if one.operation == SET
     ]
@@ -214,7 +201,7 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
         words for store in stores for words in (of_other_order(store), *inexact(store, kernel))
     )
     for words in filter(None, dict.fromkeys(doubts)):
-        argued = unsafe(f"{argued.argument}, and {words}")
+        argued = kernels.unsafe(f"{argued.argument}, and {words}")
     if any(made_whole(part, kernel) for store in stores for part in parts_of(store.value)):
         argued = on(argued, WHOLE)
     return argued
@@ -256,12 +243,12 @@ def tallied(
     added = Elementwise("add", (Read(scatter.array, region), tally))
     store = Store(scatter.array, region, added, scatter.span, in_place=True)
     given = (scatter.places,) if is_count(scatter) else (scatter.places, scatter.value)
-    return offered(
+    return kernels.offered(
         kernel,
-        first_line(scatter.span, kernel.context),
+        rewrite.first_line(scatter.span, kernel.context),
         title,
         reason,
-        kernel.with_body(with_statement(kernel.body, scatter, (store,))),
+        kernel.with_body(kernels.with_statement(kernel.body, scatter, (store,))),
         argued,
         partial(_edits, scatter, given, kernel),
     )
@@ -273,15 +260,15 @@ def _edits(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> tuple[
         terms, numpy = ", weights=".join(_given(scatter, given, kernel)), Words(kernel).module
     except NoWords:
         return ()
-    if not terms or "\n" in terms or not stands_alone(context, scatter.span):
+    if not terms or "\n" in terms or not rewrite.stands_alone(context, scatter.span):
         return ()
     made = f"{name} += {numpy}.bincount({terms}, minlength={name}.shape[0])"
-    return (replace_statement(scatter.span, [made], context),)
+    return (rewrite.replace_statement(scatter.span, [made], context),)
 
 
 def _given(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> list[str]:
     """Return the source of places and values; nothing where it does something else."""
-    node: ast.stmt | None = statement_at(scatter.span, kernel.context)
+    node: ast.stmt | None = rewrite.statement_at(scatter.span, kernel.context)
     if scatter.by_element:
         flat = False
         while isinstance(node, ast.For) and len(node.body) == 1:
@@ -290,10 +277,10 @@ def _given(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> list[s
         if not isinstance(node, ast.Assign | ast.AugAssign):
             return []
         # in the order of the loops
-        several = flat or any(len(type_of(one, kernel).extents) > 1 for one in given)
+        several = flat or any(len(kernels.type_of(one, kernel).extents) > 1 for one in given)
         return [Words(kernel).text(one) + ".ravel()" * several for one in given]
     match node:
         case ast.Expr(ast.Call(args=[_, *parts])) if len(parts) == 2:
             lines = kernel.context.lines
-            return [kernel.context.text(span_of(one, lines)) for one in parts[: len(given)]]
+            return [kernel.context.text(rewrite.span_of(one, lines)) for one in parts[: len(given)]]
     return []

@@ -76,18 +76,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import Kind
 from advisor.source import every
 from costdb.expr import ONE, ZERO, Expr, free_symbols, substitute, sym
-from transforms.kit.kernels import (
-    KernelRule,
-    is_compiled_alone,
-    named,
-    offered,
-    proofs,
-    safe,
-    type_of,
-    unless_apart,
-    unsafe,
-    with_statement,
-)
+from transforms.kit import kernels
 from transforms.kit.rewrite import first_line, statement_at
 from transforms.loops.array_statements import (
     array_statements,
@@ -171,23 +160,23 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
         terms = terms_of(after)
         doubts = [next((doubt for one in terms for doubt in inexact(one, kernel)), "")]
         doubts = [next(filter(None, map(of_other_order, terms)), *doubts)]
-        argued = unless_apart(stores_in((loop,)), kernel)
+        argued = kernels.unless_apart(stores_in((loop,)), kernel)
         doubts = [one for one in (*doubts, argued and argued.argument, condition) if one]
         if argued is None and not doubts:
-            argued = safe(
+            argued = kernels.safe(
                 "no iteration changes what the terms are made of, and each is computed by the same"
                 " operations, so every result is equal bit for bit"
             )
         else:
-            argued = unsafe(", ".join(doubts))
+            argued = kernels.unsafe(", ".join(doubts))
         edits = partial(edit, loop, after, variant)
         if edits():
-            yield offered(
+            yield kernels.offered(
                 kernel,
                 first_line(loop.span, kernel.context),
                 f"compute before {loops_named([loop], kernel)} what it does not wait for",
                 "one call does what every iteration calls NumPy for",
-                variant.with_body(with_statement(variant.body, loop, after)),
+                variant.with_body(kernels.with_statement(variant.body, loop, after)),
                 argued,
                 edits,
             )
@@ -203,7 +192,7 @@ def _reordered(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
         if argued is None:
             return
         if argued.applicability is Applicability.SAFE and not any(map(reductions_in, stores)):
-            argued = safe(
+            argued = kernels.safe(
                 "iterations that touch the same element keep their order, and each element is"
                 " computed by the same operations"
             )
@@ -242,12 +231,12 @@ def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> L
     dtype = kernel.dtype(store.array)
     types = {kernel.dtype(read.array) for read in reads(store.value)}
     kinds = {kind_of_or_none(name) for name in (*types, dtype)}
-    apart = unless_apart([store], kernel)
+    apart = kernels.unless_apart([store], kernel)
     alone = not any(map(reductions_in, stores_in(after))) and len(after) == 1
     if whole != "add" and alone and types == {dtype}:
         if kinds != {Kind.INTEGER}:
-            return unsafe("results are equal, but for the signs of zeros")
-        return apart or safe("the same elements are compared")
+            return kernels.unsafe("results are equal, but for the signs of zeros")
+        return apart or kernels.safe("the same elements are compared")
     if whole != "add":
         return None
     if kinds == {Kind.INTEGER}:
@@ -257,15 +246,15 @@ def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> L
         if not wide or literals or not used <= MODULAR:
             return None
         equal = "the terms of whole numbers come in another order, which changes no bit"
-        return apart or safe(equal)
+        return apart or kernels.safe(equal)
     if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or "float16" in {*types, dtype}:
         return None
     told = "sums are rounded in another order"
-    if type_of(store.value, kernel).dtype != dtype:
+    if kernels.type_of(store.value, kernel).dtype != dtype:
         told += f", and between their terms to {dtype}"
     if apart is not None:
         told += f", {apart.argument.removeprefix('results are equal bit for bit ')}"
-    return unsafe(told)
+    return kernels.unsafe(told)
 
 
 # --- loops that fill both halves of a symmetric matrix, a row and a column at a time --------------
@@ -314,7 +303,7 @@ def mirrored(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store
     assert isinstance(made, Store)
     if beyond == ONE:
         target = Read(array, made.region)
-        diagonal = Fill("eye", type_of(target, kernel).extents, "bool")
+        diagonal = Fill("eye", kernels.type_of(target, kernel).extents, "bool")
         made = replace(made, value=Elementwise("where", (diagonal, target, made.value)))
     return made, known
 
@@ -366,7 +355,7 @@ def taken_out(
     if len(stores) != len(loop.body) or loop.step != 1 or not is_raisable(loop, kernel):
         raise NotRaised
     changed = frozenset(one.array for one in stores)
-    lift = Lift(loop, outer, kernel, proofs(kernel, outer))
+    lift = Lift(loop, outer, kernel, kernels.proofs(kernel, outer))
     lift.needed = frozenset(read for one in stores for read in needed(one))
     found = dict.fromkeys(one for store in stores for one in _ready(store.value, changed, lift))
     refusing = (lift.needs_elements(part) for value in found for part in told(value))
@@ -381,7 +370,7 @@ def taken_out(
             if not lift.is_there(Store(read.array, read.region, read, loop.span)):
                 raise NotRaised
         computed, place = lift.value(value)
-        bind, read, kernel = named("terms", computed, loop.span, kernel)
+        bind, read, kernel = kernels.named("terms", computed, loop.span, kernel)
         made.append(bind)
         region = list(read.region)
         if place is not None:
@@ -421,9 +410,9 @@ def terms_of(statements: tuple[Statement, ...]) -> Iterator[Store]:
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield one statement over all iterations for each loop of array statements."""
-    if not is_compiled_alone(kernel):
+    if not kernels.is_compiled_alone(kernel):
         yield from array_statements(kernel, of_elements=False)
         yield from row_loops(kernel)
 
 
-TRANSFORM = KernelRule("ADV504", "loop-of-array-statements", __doc__ or "", propose)
+TRANSFORM = kernels.KernelRule("ADV504", "loop-of-array-statements", __doc__ or "", propose)

@@ -27,6 +27,7 @@ from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
 from advisor.source import Span, every
 from costdb.records import dataclass, field, replace
+from transforms.kit import rewrite
 from transforms.kit.memory import FLOATS, array_payload, may_share, plain_array, same_memory
 from transforms.kit.names import (
     argument,
@@ -39,18 +40,6 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
-from transforms.kit.rewrite import (
-    Edits,
-    fresh_name,
-    in_place_of,
-    span_of,
-    stands_alone,
-    starts_line,
-    stretch,
-    suite_at,
-    tree_of,
-    with_calls,
-)
 from transforms.messages.buffers import Writer, as_buffers
 
 _ON_ALL = {Op.GATHER: Op.ALLGATHER, Op.REDUCE: Op.ALLREDUCE}
@@ -116,10 +105,10 @@ def combined_parts(program: Program, function: SpmdFunction) -> Iterator[Program
             continue
         after, lines, title, argued = found
         context, place = program.context, way.place
-        edits: Edits | str = "the statements share their lines, or have no such form"
-        alone = starts_line(place, context) and stands_alone(context, place)
+        edits: rewrite.Edits | str = "the statements share their lines, or have no such form"
+        alone = rewrite.starts_line(place, context) and rewrite.stands_alone(context, place)
         if lines is not None and alone and "#" not in context.text(place):
-            edits = in_place_of(place, lines, context)
+            edits = rewrite.in_place_of(place, lines, context)
         yield offer(
             function,
             visit,
@@ -199,15 +188,18 @@ def _ways(program: Program, function: SpmdFunction) -> Iterator[tuple[Visit, _Wa
 def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communicate) -> _Way | None:
     """Return what is made of the result of a call, if nothing else is."""
     context = program.context
-    nodes, at = suite_at(step.statement, context) or ([], 0)
+    nodes, at = rewrite.suite_at(step.statement, context) or ([], 0)
     steps = {s.statement: s for s in visit.block if isinstance(s, Communicate)}
 
     def is_another(node: ast.stmt) -> bool:
-        other, alike = steps.get(span_of(node, context.lines)), (step.op, step.root, step.receiver)
+        other, alike = (
+            steps.get(rewrite.span_of(node, context.lines)),
+            (step.op, step.root, step.receiver),
+        )
         return other is not None and (other.op, other.root, other.receiver) == alike
 
     more = list(takewhile(is_another, nodes[at + 1 :])) if step.op is Op.REDUCE else []
-    brought = [step, *(steps[span_of(node, context.lines)] for node in more)]
+    brought = [step, *(steps[rewrite.span_of(node, context.lines)] for node in more)]
     rest = nodes[at + len(brought) :]
     names = [one.result or "" for one in brought if one.pickled]
     if step.op is Op.ALLGATHER and step.result is None and step.send is not None:
@@ -216,18 +208,18 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
         return None
     made = _made(program, visit, step, names, rest)
     if len(names) == 1 and rest:
-        back = steps.get(span_of(rest[0], context.lines))
+        back = steps.get(rewrite.span_of(rest[0], context.lines))
         made = _Made(names[0]) if _is_back(step, back, names[0], rest[0]) else made
     if made is None:
         return None
     behind, back = rest[len(made.nodes) :], None
     if behind and step.op is not Op.ALLGATHER:
-        back = steps.get(span_of(behind[0], context.lines))
+        back = steps.get(rewrite.span_of(behind[0], context.lines))
         back = back if _is_back(step, back, made.name, behind[0]) else None
     if not made.operation and back is None:
         return None
     ended = [nodes[at], *made.nodes, *(behind[:1] if back is not None else [])][-1]
-    place = stretch(step.statement, span_of(ended, context.lines))
+    place = rewrite.stretch(step.statement, rewrite.span_of(ended, context.lines))
     # nothing else may use the parts, or what is made of them in between
     gone = {*names, *bound_names(made.nodes)} - {made.name}
     gone -= set(names if step.op is Op.REDUCE else ())
@@ -244,7 +236,7 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
 def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
     """Return what a statement makes of the result of a call in it."""
     context = program.context
-    call = ast.unparse(tree_of(context.text(step.span).strip()))
+    call = ast.unparse(rewrite.tree_of(context.text(step.span).strip()))
     operations = combining(step, call, str(context.array_module))
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -256,7 +248,7 @@ def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
     others = [one for one in calls if ast.unparse(one) not in (call, *found)]
     if len(found) != 1 or (step.send is not None and others and not _is_of_numbers(step)):
         return None
-    rest = with_calls(value, {found[0]: _COMBINED})
+    rest = rewrite.with_calls(value, {found[0]: _COMBINED})
     made = _Made(name, value, operations[found[0]], rest, nodes=[node])
     return _Way([step], made, None, step.statement)
 
@@ -282,7 +274,7 @@ def _made(
             case [ast.Return(value=ast.expr() as value), *_]:
                 numpy, context = str(program.context.array_module), program.context
                 operation = combining(step, names[0], numpy).get(ast.unparse(value), "")
-                name = fresh_name("combined", context.identifiers)
+                name = rewrite.fresh_name("combined", context.identifiers)
                 return _Made(name, value, operation, nodes=rest[:1])
         return next(filter(None, (_of(rest[:n], names, step, program) for n in (1, 2))), None)
     body, used, others = _on_root(program, visit, step, rest)
@@ -319,7 +311,7 @@ def _on_root(
 
 def _is_of_root(program: Program, visit: Visit, step: Communicate, branch: ast.If) -> bool:
     """Return whether the root alone goes into the first arm of a branch."""
-    place = span_of(branch, program.context.lines)
+    place = rewrite.span_of(branch, program.context.lines)
     for one in visit.block:
         if isinstance(one, Branch) and one.span.start_line == place.start_line:
             arms = None if step.root is None else root_arms(one, step.communicator, step.root)
@@ -355,7 +347,7 @@ def _of(
                 return made
             count = {f"len({names[0]})": f"{step.receiver}.Get_size()"}
             text = ast.unparse(combines[0])
-            rest = with_calls(value, {text: _COMBINED} | count)
+            rest = rewrite.with_calls(value, {text: _COMBINED} | count)
             if names[0] in words(rest):
                 return made
             return replace(made, operation=operations[text], rest=rest)
@@ -405,7 +397,7 @@ def _asks_for_root(test: ast.expr, step: Communicate, program: Program) -> bool:
 def _is_named(program: Program, names: set[str], asked: set[str]) -> bool:
     """Return whether some names are given one of some values, and nothing else."""
     given: set[str] = set()
-    for one in ast.walk(tree_of(program.context.source)):
+    for one in ast.walk(rewrite.tree_of(program.context.source)):
         if isinstance(one, ast.Assign):
             for target in one.targets:
                 pairs = [(target, one.value)]

@@ -22,14 +22,7 @@ from advisor.ir.values import Point
 from advisor.source import Edit, Span, every
 from costdb.expr import num, sym
 from costdb.expr.polynomials import expand
-from transforms.kit.memory import (
-    INTEGERS,
-    is_stretch,
-    may_share,
-    payload_of,
-    plain_array,
-    reads_of,
-)
+from transforms.kit import memory, rewrite
 from transforms.kit.names import (
     argument,
     is_name,
@@ -40,14 +33,6 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import offer
 from transforms.kit.ranks import on_all_ranks, root_only
-from transforms.kit.rewrite import (
-    Edits,
-    fresh_name,
-    in_place_of,
-    span_of,
-    together,
-    tree_of,
-)
 from transforms.messages.combined_parts import combined, combining
 
 _MADE = (Origin.NEW, Origin.COMPUTED)
@@ -68,7 +53,7 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
 
 def _is_field(function: SpmdFunction, step: Communicate) -> bool:
     """Return whether all of an array comes, one part after the other, that nobody else has."""
-    sent, got = plain_array(step.send), plain_array(step.receive)
+    sent, got = memory.plain_array(step.send), memory.plain_array(step.receive)
     if sent is None or got is None or sent.count is None or step.receive is None or step.varying:
         return False
     made = got.buffer.allocation
@@ -79,7 +64,7 @@ def _is_field(function: SpmdFunction, step: Communicate) -> bool:
         and made.origin is Origin.NEW
         and function.whole.contains(made.span)
         and is_name(step.receive.text)
-        and is_stretch(sent)
+        and memory.is_stretch(sent)
     )
 
 
@@ -100,7 +85,12 @@ def _planes(
     if not is_name(name) or name in function.returned or not function.whole.contains(made):
         return
     visits = [one for one in function.visits() if one.step not in (step, *joined)]
-    found = [(one, view) for one in visits for view in reads_of(one.step) if may_share(view, got)]
+    found = [
+        (one, view)
+        for one in visits
+        for view in memory.reads_of(one.step)
+        if memory.may_share(view, got)
+    ]
     parts, near = list[Payload](), False
     for one, view in found:
         if _is_near(one, view, step):
@@ -110,14 +100,14 @@ def _planes(
             return
         if any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches):
             return  # not all ranks use them
-        parts.append(payload_of(view, step.span))
+        parts.append(memory.payload_of(view, step.span))
     allowed = (step.statement, *(one.span for one in joined))
     allowed += tuple(view.span for _, view in found if view.span is not None)
     if not found or uses_of(name, function, program, *allowed):
         return
     if near and got.region:
         line = replace(got, region=(Point(num(0)), *got.region[1:]))
-        parts += [payload_of(line, step.span)] * 2
+        parts += [memory.payload_of(line, step.span)] * 2
     does = f"send those planes of `{name}` that are used"
     yield offer(
         function,
@@ -196,9 +186,9 @@ def _reduced(
         return
     if step.span in combined(program):
         return  # what is made of it goes on to all
-    calls = every(ast.Call, tree_of(context.source))
+    calls = every(ast.Call, rewrite.tree_of(context.source))
     for call in calls:
-        place, operation = span_of(call, context.lines), texts.get(ast.unparse(call))
+        place, operation = rewrite.span_of(call, context.lines), texts.get(ast.unparse(call))
         if operation is None or not place.contains(uses[0]):
             continue
         if step.receive is not None and sent is not None:
@@ -236,14 +226,16 @@ def _combined(
     combine = replace(
         step, op=op, method=op.value, pickled=True, send=number, receive=None, operation=operation
     )
-    edits: Edits | str = "the call shares its statement"
+    edits: rewrite.Edits | str = "the call shares its statement"
     if is_simple(step, program) and program.mpi_module is not None:
-        name = fresh_name(f"{operation.lower()}_of_all", context.identifiers)
+        name = rewrite.fresh_name(f"{operation.lower()}_of_all", context.identifiers)
         operand = f"op={program.mpi_module}.{operation}"
         rooted = keywords(step, ("root",) if op is Op.REDUCE else (), program)
         call = f"{name} = {step.receiver}.{op.value}({', '.join([given, operand, *rooted])})"
-        edits = together(in_place_of(step.statement, [call], context), lambda: (Edit(place, name),))
-    if operation == "SUM" and sent.dtype not in INTEGERS:
+        edits = rewrite.together(
+            rewrite.in_place_of(step.statement, [call], context), lambda: (Edit(place, name),)
+        )
+    if operation == "SUM" and sent.dtype not in memory.INTEGERS:
         argued = "the sum of the ranks' sums agrees with the sum of all to rounding"
     else:
         argued = "the number of the ranks' numbers is that of all; where some are not numbers (NaN)"

@@ -45,16 +45,7 @@ from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit
 from advisor.source import Edit
 from costdb.expr import Expr
-from transforms.kit.memory import (
-    apart,
-    disjoint,
-    is_stretch,
-    may_share,
-    own_memory,
-    same_memory,
-    written,
-    written_sizes,
-)
+from transforms.kit import memory
 from transforms.kit.names import is_name, occurrences
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import named_rank
@@ -125,15 +116,15 @@ def _sent(
 
 def _is_beside(program: Program, received: View, face: View) -> bool:
     """Return whether what is received surely does not come to a face, which may be a caller's."""
-    if may_share(received, face):
-        return disjoint(received, face, written_sizes(program))
-    return own_memory(received)
+    if memory.may_share(received, face):
+        return memory.disjoint(received, face, memory.written_sizes(program))
+    return memory.own_memory(received)
 
 
 def _same_stretch(face: View, payload: Payload) -> bool:
     """Return whether a face is in memory what the payload's array is."""
     shape = face.shape
-    if not is_stretch(face) or shape is None or face.dtype != payload.dtype:
+    if not memory.is_stretch(face) or shape is None or face.dtype != payload.dtype:
         return False
     if face.dtype is None or face.count != payload.count:
         return False
@@ -143,10 +134,10 @@ def _same_stretch(face: View, payload: Payload) -> bool:
 def _copy_before(visit: Visit, made: View, source: View) -> Copy | None:
     """Return the step that makes a copy, if nothing is written to its source up to a call."""
     for step in reversed(visit.block[: visit.position]):
-        if isinstance(step, Copy) and step.allocates and same_memory(step.target, made):
+        if isinstance(step, Copy) and step.allocates and memory.same_memory(step.target, made):
             return step
-        writes = written(step)
-        if writes is None or any(may_share(view, source) for view in writes):
+        writes = memory.written(step)
+        if writes is None or any(memory.may_share(view, source) for view in writes):
             return None
     return None
 
@@ -171,11 +162,11 @@ def _received(
     if any(named_rank(other.source) is None or not other.blocking for other, _ in pairs):
         return
     face, context = unpacking.target, program.context
-    if not (own_memory(got.view) and _same_stretch(face, got)):
+    if not (memory.own_memory(got.view) and _same_stretch(face, got)):
         return
     sent = None if step.send is None else step.send.view
     if step.op is Op.SENDRECV and (
-        sent is None or not _separate(sent, face, written_sizes(program))
+        sent is None or not _separate(sent, face, memory.written_sizes(program))
     ):
         return
     if not stands_alone(context, unpacking.span):
@@ -211,15 +202,21 @@ def _unpacking(visit: Visit, step: Communicate) -> Copy | None:
     then = visit.block[visit.position + 1]
     if not isinstance(then, Copy) or then.allocates:
         return None
-    same = same_memory(then.source, got.view) and then.source.is_whole
-    return then if same and not may_share(then.target, got.view) else None
+    same = memory.same_memory(then.source, got.view) and then.source.is_whole
+    return then if same and not memory.may_share(then.target, got.view) else None
 
 
 def _separate(sent: View, face: View, sizes: Mapping[str, Expr]) -> bool:
     copied = sent.buffer.allocation.copied
-    if copied is not None and may_share(copied, face) and not disjoint(copied, face, sizes):
-        return may_share(sent, face) and apart(sent, face, sizes)  # the copy may be left out
-    return apart(sent, face, sizes)
+    if (
+        copied is not None
+        and memory.may_share(copied, face)
+        and not memory.disjoint(copied, face, sizes)
+    ):
+        return memory.may_share(sent, face) and memory.apart(
+            sent, face, sizes
+        )  # the copy may be left out
+    return memory.apart(sent, face, sizes)
 
 
 TRANSFORM = ProgramRule("ADV602", "face-copied", __doc__, propose)

@@ -84,15 +84,7 @@ from advisor.source import Edit, Span
 from costdb.expr import free_symbols, num, sym
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import (
-    by_rank,
-    fits,
-    may_be_written,
-    new_array,
-    plain_array,
-    same_memory,
-    symbols_of,
-)
+from transforms.kit import memory
 from transforms.kit.names import BASE, argument, bound_in, is_name, is_simple, words
 from transforms.kit.programs import ProgramRule, collective, instead, offer, sent_text
 from transforms.kit.ranks import named_rank
@@ -230,7 +222,7 @@ def _at_root(program: Program, pattern: Pattern) -> _Instead | None:
         return _of_objects(program, pattern)
     gathers = pattern.gathers
     sent, got = pattern.send.step.send, pattern.take.step.receive
-    given, taken = plain_array(sent), plain_array(got)
+    given, taken = memory.plain_array(sent), memory.plain_array(got)
     if sent is None or got is None or given is None or taken is None:
         return None
     if (sent.dtype, sent.count) != (got.dtype, got.count):
@@ -245,7 +237,7 @@ def _at_root(program: Program, pattern: Pattern) -> _Instead | None:
         total = replace(got, view=target)
         return _Instead(_call(pattern, Op.REDUCE, sent, total), added=added)
     if pieces is None:
-        if inner.loop is None or inner.loop.variable in symbols_of(given):
+        if inner.loop is None or inner.loop.variable in memory.symbols_of(given):
             return None
         if _varies(program, inner, sent):
             return None
@@ -272,7 +264,7 @@ def _pieces(end: End, view: View) -> View | None:
     size = end.step.communicator.size
     if free_symbols(partner) != {variable}:
         return None
-    return by_rank(view, variable, partner, size)
+    return memory.by_rank(view, variable, partner, size)
 
 
 def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
@@ -293,7 +285,9 @@ def _added(end: End) -> Compute | None:
         return None
     match steps[1]:
         case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
-            if all(any(same_memory(term, one) for term in terms) for one in (got.view, total)):
+            if all(
+                any(memory.same_memory(term, one) for term in terms) for one in (got.view, total)
+            ):
                 return added
     return None
 
@@ -361,7 +355,7 @@ def _is_changed(end: End, sent: Payload | None) -> bool:
     if sent is None or sent.view is None or end.loop is None:
         return True
     inside = walk(end.loop.body, into_calls=True)
-    return any(may_be_written(one.step, sent.view) for one in inside)
+    return any(memory.may_be_written(one.step, sent.view) for one in inside)
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -381,7 +375,7 @@ def _instead_of_fan(
         edits = "what is added up has another name at the root"
     elif root.step.pickled:
         edits = _edits_of_objects(program, pattern, call)
-    elif found.texts and fits(other.send or other.receive):
+    elif found.texts and memory.fits(other.send or other.receive):
         edits = _edits_of_buffers(program, function, pattern, found)
 
     # branch and loop may do more: a message is held against its part of the call
@@ -462,12 +456,12 @@ def _instead_of_pieces(
         known = {x.variable for x in end.visit.loops}.union(*map(free_symbols, extents))
         known -= frozenset() if rank is None else free_symbols(rank)
         apart = next((x for x in end.visit.loops if x not in other.visit.loops), None)
-        same = symbols_of(whole) <= known and not _is_changed(End(step, apart), sent)
+        same = memory.symbols_of(whole) <= known and not _is_changed(End(step, apart), sent)
         op = Op.BCAST if same else op
     shape = (trips, elements(sent))
     call = carried(call, op, sent.dtype, shape, varying=op is not Op.BCAST)
     method = call.method if numbers or not step.pickled else op.value
-    piece = new_array("piece", sent.dtype, (elements(sent),), step.span)
+    piece = memory.new_array("piece", sent.dtype, (elements(sent),), step.span)
     taken = replace(before, body=(Copy(piece, piece, step.span, allocates=True),))
     return offer(
         end.function,

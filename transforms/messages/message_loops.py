@@ -81,20 +81,10 @@ from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.expr.polynomials import expand
 from costdb.records import dataclass, replace
-from transforms.kit.memory import (
-    is_counted,
-    is_stretch,
-    plain_array,
-    swept,
-)
+from transforms.kit import memory, rewrite
 from transforms.kit.names import argument, bound_in, words
 from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.ranks import named_rank
-from transforms.kit.rewrite import (
-    Edits,
-    statement_at,
-    together,
-)
 from transforms.messages.repeated_collectives import repeated_collectives
 
 # --- message loops --------------------------------------------------------------------------------
@@ -215,7 +205,7 @@ def _one_message(program: Program, send: End, receive: End) -> Iterator[ProgramP
     tags = [_tag(send.step, giver), _tag(receive.step, taker)]
     if "tag" in receive.step.places and (tags[0] != tags[1] or giver.low != taker.low):
         return
-    edits: Edits | str = "what comes has to be taken from the list"
+    edits: rewrite.Edits | str = "what comes has to be taken from the list"
     title = f"send all of `{sent.text}` as one list, not in a message for each"
     many: Payload | None = replace(
         sent, kind=PayloadKind.OBJECT, parts=(sent,), length=giver.trips, view=None, count=None
@@ -237,7 +227,7 @@ def _one_message(program: Program, send: End, receive: End) -> Iterator[ProgramP
                 _edits(program, receive, taker, got.span, str(texts[1])),
             ]
             why = next((one for one in made if isinstance(one, str)), None)
-            edits = why or together(*(one for one in made if not isinstance(one, str)))
+            edits = why or rewrite.together(*(one for one in made if not isinstance(one, str)))
     yield offer(
         send.function,
         send.visit.loops[:-1],
@@ -258,7 +248,7 @@ def _loop(program: Program, end: End) -> Loop | None:
     if not loops or not step.blocking or step.mode or "status" in step.places:
         return None
     loop = loops[-1]
-    if step not in loop.body or loop.trips is None or loop.by_rank or not is_counted(loop):
+    if step not in loop.body or loop.trips is None or loop.by_rank or not memory.is_counted(loop):
         return None
     others = tuple(one for one in loop.body if one != step)
     if any(isinstance(one.step, Communicate | Leave | Unknown | Call) for one in walk(others)):
@@ -277,16 +267,16 @@ def _tag(step: Communicate, loop: Loop) -> Expr | None:
 
 def _swept(payload: Payload | None, loop: Loop) -> Payload | None:
     """Return all that a loop goes through, piece by piece, where that is one stretch of memory."""
-    view = plain_array(payload)
-    whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
-    if payload is None or whole is None or not is_stretch(whole):
+    view = memory.plain_array(payload)
+    whole = None if view is None else memory.swept(view, loop.variable, loop.low, loop.high)
+    if payload is None or whole is None or not memory.is_stretch(whole):
         return None
     return replace(payload, view=whole, count=whole.count)
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
     """Return what all messages carry, as Python: the loop's index becomes its range."""
-    match statement_at(loop.span, program.context):
+    match rewrite.statement_at(loop.span, program.context):
         case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=args)):
             bounds = ["0", *map(ast.unparse, args)]
         case _:
@@ -305,7 +295,7 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
     return f"{ast.unparse(one.value)}[{', '.join(texts)}]"
 
 
-def _edits(program: Program, end: End, loop: Loop, sent: Span, text: str) -> Edits | str:
+def _edits(program: Program, end: End, loop: Loop, sent: Span, text: str) -> rewrite.Edits | str:
     """Return what puts one message with another text in the place of a loop."""
     context, call = program.context, end.step.statement
     if call.start_line != call.end_line:

@@ -23,18 +23,9 @@ from advisor.ir.spmd.steps import (
 from advisor.source import Edit, Span, assigned_names, every
 from costdb.expr import free_symbols
 from costdb.records import dataclass, replace
+from transforms.kit import rewrite
 from transforms.kit.names import reads_clock
 from transforms.kit.programs import offer, shortened
-from transforms.kit.rewrite import (
-    Edits,
-    before,
-    indent_at,
-    line_of,
-    span_of,
-    stands_alone,
-    starts_line,
-    statement_at,
-)
 from transforms.messages.iterations import REDUCTIONS
 
 _BROUGHT = frozenset({Op.GATHER, Op.ALLGATHER, *REDUCTIONS})
@@ -48,7 +39,7 @@ def needed_later(program: Program, function: SpmdFunction) -> Iterator[ProgramPr
         loop = visit.step
         if not isinstance(loop, Loop) or loop.timing or loop.kind is LoopKind.THREADS:
             continue
-        node = statement_at(loop.span, program.context)
+        node = rewrite.statement_at(loop.span, program.context)
         if not isinstance(node, _Loop):
             continue
         names = names_around(program.context.source, node.lineno, reduces=True)
@@ -56,7 +47,7 @@ def needed_later(program: Program, function: SpmdFunction) -> Iterator[ProgramPr
         found = _Iteration(node, names, calls, Needed(names, _both, calls=calls))
         for place in (node, *(one for one in node.body if isinstance(one, ast.If))):
             moved = found.needed_in(place)
-            spans = [span_of(one, lines) for one in moved]
+            spans = [rewrite.span_of(one, lines) for one in moved]
             steps = tuple(s for s in loop.body if any(one.contains(s.span) for one in spans))
             inner = (one.step for one in walk(steps, into_calls=True))
             asked = [one for one in inner if isinstance(one, Communicate)]
@@ -91,7 +82,7 @@ def _calls(loop: Loop, program: Program) -> Iterator[tuple[ast.stmt, frozenset[s
     """Yield collectives that stand in a loop, and the names of what they bring."""
     for step in loop.body:
         if isinstance(step, Communicate) and step.op in _BROUGHT and step.blocking:
-            node = statement_at(step.statement, program.context)
+            node = rewrite.statement_at(step.statement, program.context)
             got = step.result if step.pickled else step.receive and step.receive.text
             if node is not None and got and got.isidentifier():
                 yield node, frozenset((got,))
@@ -191,37 +182,41 @@ class _Iteration:
                 return True
         return False
 
-    def edits(self, place: ast.stmt, moved: Sequence[ast.stmt], program: Program) -> Edits | str:
+    def edits(
+        self, place: ast.stmt, moved: Sequence[ast.stmt], program: Program
+    ) -> rewrite.Edits | str:
         """Return what moves statements, or why they cannot be moved."""
         context = program.context
-        spans = [span_of(one, context.lines) for one in moved]
+        spans = [rewrite.span_of(one, context.lines) for one in moved]
         if self.changes_before(place, moved):
             return "what it is made of changes before"
         if reads_clock(self.node, program):
             return "the loop reads a clock, and may measure it"
-        if not all(one.start_line == one.end_line and stands_alone(context, one) for one in spans):
+        if not all(
+            one.start_line == one.end_line and rewrite.stands_alone(context, one) for one in spans
+        ):
             return "a call does not stand alone on its line"
         if place is self.node:
             return self._behind(spans, context)
         assert isinstance(place, ast.If)
-        first = span_of(place.body[0], context.lines)
-        if not starts_line(first, context):
+        first = rewrite.span_of(place.body[0], context.lines)
+        if not rewrite.starts_line(first, context):
             return "the branch shares its line"
         texts = (context.lines[one.start_line - 1].strip() for one in spans)
-        ahead = "".join(f"{one}\n{indent_at(first, context)}" for one in texts)
-        gone = [Edit(line_of(one.start_line), "") for one in spans]
-        return lambda: (*gone, Edit(before(first), ahead))
+        ahead = "".join(f"{one}\n{rewrite.indent_at(first, context)}" for one in texts)
+        gone = [Edit(rewrite.line_of(one.start_line), "") for one in spans]
+        return lambda: (*gone, Edit(rewrite.before(first), ahead))
 
-    def _behind(self, spans: Sequence[Span], context: SourceContext) -> Edits | str:
-        node, place = self.node, span_of(self.node, context.lines)
+    def _behind(self, spans: Sequence[Span], context: SourceContext) -> rewrite.Edits | str:
+        node, place = self.node, rewrite.span_of(self.node, context.lines)
         asks = isinstance(node, ast.While) and any(every(ast.Call, node.test))
         inside = len(node.body) > len(spans) and node.body[0].lineno > node.lineno
         if node.orelse or asks or not inside or not context.source.endswith("\n"):
             return "the loop may end elsewhere"
         texts = (context.lines[one.start_line - 1].strip() for one in spans)
-        moved = [f"{indent_at(place, context)}{one}\n" for one in texts]
-        gone = [line_of(one.start_line) for one in spans]
-        end = line_of(place.end_line)
+        moved = [f"{rewrite.indent_at(place, context)}{one}\n" for one in texts]
+        gone = [rewrite.line_of(one.start_line) for one in spans]
+        end = rewrite.line_of(place.end_line)
         if end in gone:
             return lambda: (*(Edit(o, "") for o in gone if o != end), Edit(end, "".join(moved)))
         behind = Span(end.end_line, 0, end.end_line, 0)

@@ -64,15 +64,7 @@ from advisor.ir.spmd.steps import Communicate, Compute, Copy, Op, PartnerKind, V
 from advisor.source import Edit, Span, every
 from costdb.expr import num
 from costdb.expr.nodes import Num
-from transforms.kit.memory import (
-    INTEGERS,
-    SENDABLE,
-    array_payload,
-    fits,
-    is_stretch,
-    may_share,
-    written,
-)
+from transforms.kit import memory, rewrite
 from transforms.kit.names import (
     argument,
     is_name,
@@ -84,17 +76,6 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import ProgramRule, offer, sent_text, shortened
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
-from transforms.kit.rewrite import (
-    Edits,
-    before,
-    in_place_of,
-    indent_at,
-    nodes_of,
-    span_of,
-    starts_line,
-    statement_at,
-    together,
-)
 from transforms.messages.buffers import LISTS, Writer, as_buffers, carried, shapes_of, told_first
 from transforms.messages.combined_parts import combined
 from transforms.messages.message_loops import End, meetings
@@ -135,7 +116,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             yield from _listed_numbers(function, visit, step)
             if not on_all_ranks(function.visits(), visit):
                 continue
-            view = array_payload(step.send)
+            view = memory.array_payload(step.send)
             found: list[ProgramProposal] = []
             uniform = view is not None and is_uniform(program, view.shape or ())
             # parts that are combined are alike, or the program would fail
@@ -154,7 +135,7 @@ def _collective(
     safe, form, ended = False, "same", list[str]()
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
-            whole = view.dtype in INTEGERS or step.operation in _BITS
+            whole = view.dtype in memory.INTEGERS or step.operation in _BITS
             safe = whole and is_uniform(program, view.shape or ())
             words = (
                 "whole numbers give the same result in whatever order they are combined"
@@ -211,7 +192,7 @@ def _collective(
 
 def _is_alike(program: Program, sent: Payload | None, view: View) -> bool:
     """Return whether a part is surely as long at both ends: no slice is cut by its array's end."""
-    return is_uniform(program, view.shape or ()) and (view.is_whole or fits(sent))
+    return is_uniform(program, view.shape or ()) and (view.is_whole or memory.fits(sent))
 
 
 def _broadcast(
@@ -241,7 +222,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         ends = [*sends, *receives]
         if any(end.step.op is Op.SENDRECV or end.step.mode for end in ends) or not receives:
             continue
-        views = [view for end in sends if (view := array_payload(end.step.send)) is not None]
+        views = [view for end in sends if (view := memory.array_payload(end.step.send)) is not None]
         if len(views) < len(sends) or len({(view.dtype, view.shape) for view in views}) > 1:
             continue
         if not is_uniform(program, views[0].shape or ()):
@@ -253,7 +234,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         later = [
             end.step.send.text
             for end, view in zip(sends, views, strict=True)
-            if end.step.send is not None and not end.step.blocking and is_stretch(view)
+            if end.step.send is not None and not end.step.blocking and memory.is_stretch(view)
         ]
         words = f"{_MOVED}: within the file these receives take these sends' messages and no others"
         if any(_changes(end, view) for end, view in zip(sends, views, strict=True)):
@@ -288,28 +269,28 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             tuple(step for step, _ in both),
             tuple(step for _, steps in both for step in steps),
             words + _UNWRITTEN * (len(edits) < len(made)),
-            together(*edits) if len(edits) == len(made) else None,
+            rewrite.together(*edits) if len(edits) == len(made) else None,
             safe=not (later or absent),
         )
 
 
-def _sending(program: Program, end: End, view: View) -> Edits | None:
+def _sending(program: Program, end: End, view: View) -> rewrite.Edits | None:
     """Return the edit of one end that sends; None where it cannot be written."""
     step, context = end.step, program.context
     # the object's keyword is called otherwise in the upper-case form
     sent = argument(step, "obj", program)
     if sent is None or "#" in context.text(step.span):
         return None
-    if not is_stretch(view):
+    if not memory.is_stretch(view):
         if context.array_module is None:
             return None
         sent = f"{context.array_module}.ascontiguousarray({sent})"
     given = ", ".join([sent, *keywords(step, ("dest", "tag"), program)])
     call = f"{step.receiver}.{step.method.capitalize()}({given})"
-    return in_place_of(step.span, [call], context)
+    return rewrite.in_place_of(step.span, [call], context)
 
 
-def _receiving(program: Program, end: End, view: View) -> Edits | None:
+def _receiving(program: Program, end: End, view: View) -> rewrite.Edits | None:
     """Return the edit of one end that receives; None where it cannot be written."""
     step, context = end.step, program.context
     if not step.blocking or step.receive is not None or "status" in step.places:
@@ -324,18 +305,18 @@ def _receiving(program: Program, end: End, view: View) -> Edits | None:
         lines = [f"{into} = {numpy}.empty({shape}, dtype={view.dtype!r})"]
     given = ", ".join([into, *keywords(step, ("source", "tag"), program)])
     lines.append(f"{step.receiver}.Recv({given})")
-    return in_place_of(step.statement, lines, context)
+    return rewrite.in_place_of(step.statement, lines, context)
 
 
 def _changes(end: End, view: View) -> bool:
     """Return whether an array surely changes while it waits to be sent."""
     step, visit = end.step, end.visit
-    if step.blocking or not is_stretch(view):
+    if step.blocking or not memory.is_stretch(view):
         return False
     for other in visit.block[visit.position + 1 :]:
         if isinstance(other, Wait):
             return False
-        if any(may_share(one, view) for one in written(other) or ()):
+        if any(memory.may_share(one, view) for one in memory.written(other) or ()):
             return True
     return False
 
@@ -348,7 +329,7 @@ def _stored(end: End, view: View, program: Program) -> str:
             into, equals, call = context.text(end.step.statement).partition("=")
             same = (target.shape, target.dtype) == (view.shape, view.dtype)
             alone = call.strip() == context.text(end.step.span)
-            if same and equals and is_stretch(target) and alone and "#" not in into:
+            if same and equals and memory.is_stretch(target) and alone and "#" not in into:
                 return into.strip()
     return ""
 
@@ -392,13 +373,13 @@ def _part(step: Communicate) -> Payload | None:
     if sent is None or (step.op not in LISTS and step.op not in _WHOLE):
         return None
     if sent.kind is PayloadKind.ARRAY and step.op not in LISTS:
-        return sent if sent.dtype in SENDABLE else None
+        return sent if sent.dtype in memory.SENDABLE else None
     kinds = {(part.kind, part.dtype) for part in sent.parts}
     known = sent.kind is PayloadKind.OBJECT and len(kinds) == 1 and not _may_be_nothing(sent.text)
     if not known or sent.parts[0].kind is not PayloadKind.ARRAY:
         return None
     first = sent.parts[0]
-    if first.dtype not in SENDABLE | {None} or sent.length in (None, num(1)):
+    if first.dtype not in memory.SENDABLE | {None} or sent.length in (None, num(1)):
         return None
     if step.op in LISTS:
         return first
@@ -422,7 +403,7 @@ def _may_be_nothing(text: str) -> bool:
     return any(every(ast.IfExp | ast.BoolOp, made)) and made is not node
 
 
-def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
+def _edits(program: Program, step: Communicate, part: Payload) -> rewrite.Edits | None:
     """Return what tells shapes before a statement, and uses what came in the place of its call."""
     text = argument(step, "sendobj", program) or argument(step, "obj", program)
     if (
@@ -443,32 +424,37 @@ def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
     return _placed(program, step, lines, name)
 
 
-def _placed(program: Program, step: Communicate, lines: list[str], name: str) -> Edits | None:
+def _placed(
+    program: Program, step: Communicate, lines: list[str], name: str
+) -> rewrite.Edits | None:
     """Return what puts lines in the place of a call, or ahead of its statement, and then a name."""
     context, place = program.context, step.statement
     if is_simple(step, program) and name == step.result:
-        return in_place_of(place, lines, context)
-    node = statement_at(place, context)
+        return rewrite.in_place_of(place, lines, context)
+    node = rewrite.statement_at(place, context)
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return | ast.Expr):
         return None
-    if not starts_line(place, context) or "#" in context.text(step.span):
+    if not rewrite.starts_line(place, context) or "#" in context.text(step.span):
         return None
     if not _comes_first(node, step.span, context.lines):
         return None
-    indent = indent_at(place, context)
+    indent = rewrite.indent_at(place, context)
     ahead = "".join(f"{line}\n{indent}" for line in lines)
-    return lambda: (Edit(before(place), ahead), Edit(step.span, name))
+    return lambda: (Edit(rewrite.before(place), ahead), Edit(step.span, name))
 
 
 def _comes_first(node: ast.stmt, call: Span, lines: list[str]) -> bool:
     """Return whether a statement makes a call once, and before any other."""
     around = [*every(ast.expr, node)]
-    around = [one for one in around if span_of(one, lines).contains(call)]
+    around = [one for one in around if rewrite.span_of(one, lines).contains(call)]
     for one in around:
-        if isinstance(one, _MAYBE | ast.Starred) and span_of(one, lines) != call:
+        if isinstance(one, _MAYBE | ast.Starred) and rewrite.span_of(one, lines) != call:
             return False
     others = [one for one in every(ast.Call, node) if one not in around]
-    return all(call.contains(span_of(one, lines)) or span_of(one, lines) > call for one in others)
+    return all(
+        call.contains(rewrite.span_of(one, lines)) or rewrite.span_of(one, lines) > call
+        for one in others
+    )
 
 
 # --- lists of numbers ---------------------------------------------------------------------------
@@ -559,8 +545,8 @@ def _is_bound(program: Program, function: SpmdFunction, made: Span, step: Commun
     return any(
         isinstance(node, ast.Assign)
         and ast.unparse(node.targets[0]) == name
-        and span_of(node.value, program.context.lines).contains(made)
-        for node in nodes_of(program.context.source)
+        and rewrite.span_of(node.value, program.context.lines).contains(made)
+        for node in rewrite.nodes_of(program.context.source)
     )
 
 

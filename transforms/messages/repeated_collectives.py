@@ -24,6 +24,7 @@ from advisor.ir.spmd.steps import (
 from advisor.source import Span, tree_of
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
+from transforms.kit import rewrite
 from transforms.kit.memory import INTEGERS, SENDABLE, new_array, payload_of
 from transforms.kit.names import (
     argument,
@@ -37,14 +38,6 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
-from transforms.kit.rewrite import (
-    fresh_name,
-    in_place_of,
-    span_of,
-    starts_line,
-    statement_at,
-    with_calls,
-)
 from transforms.messages.iterations import APART, REDUCTIONS, REMOTE, Parts, Talk, in_parts, stored
 
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
@@ -194,9 +187,9 @@ def _collected(
     texts = [_text(program, one) for one in steps]
     sent = " and ".join(f"`{shortened(one)}`" for one in texts if one) or "what is sent"
     method += "` for each rank" if apart else "`"
-    place, loop = span_of(parts.node, program.context.lines), parts.loop
+    place, loop = rewrite.span_of(parts.node, program.context.lines), parts.loop
     more = replace(loop, body=(Interpret(num(len(steps)), loop.span),))
-    edits = lines if isinstance(lines, str) else in_place_of(place, lines, program.context)
+    edits = lines if isinstance(lines, str) else rewrite.in_place_of(place, lines, program.context)
     inner = loop.body
     if not parts.whole or steps[0].op in REMOTE:
         # all else stays, and locks have no price
@@ -276,19 +269,19 @@ def _once(
     What calls of one statement were `named` before has its name in the statement, too.
     """
     context, step = program.context, talk.step
-    names = one, sent, got = [fresh_name(n, taken) for n in ("one", "sent", "received")]
+    names = one, sent, got = [rewrite.fresh_name(n, taken) for n in ("one", "sent", "received")]
     taken |= {*names}
-    places = {span_of(node, context.lines): node for node in parts.node.body}
+    places = {rewrite.span_of(node, context.lines): node for node in parts.node.body}
     call, text = places.get(step.statement), _text(program, step)
     if text is None or "#" in context.text(step.statement):
         return None
-    alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
+    alone = isinstance(call, ast.Expr) and rewrite.span_of(call.value, context.lines) == step.span
     if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
         return None
     own = ast.unparse(tree_of(context.text(step.span).strip()))
     known = named.setdefault(step.statement, {})
     known[own] = one
-    used = ast.parse(with_calls(call, known)).body
+    used = ast.parse(rewrite.with_calls(call, known)).body
     if one not in loaded_names(used):
         return None
     return _Once(step, text, one, sent, got, keywords(step, _PARTNERS, program), used)
@@ -310,7 +303,7 @@ def _is_ordered(parts: Parts, calls: list[_Once], lines: list[str]) -> bool:
         if fixed & (first | later | targets):
             return False
         for node in parts.before:
-            if span_of(node, lines) < once.step.statement:
+            if rewrite.span_of(node, lines) < once.step.statement:
                 continue
             if not isinstance(node, ast.Assign) or names & bound_names([node]):
                 return False
@@ -322,13 +315,17 @@ def _is_ordered(parts: Parts, calls: list[_Once], lines: list[str]) -> bool:
 def _behind(parts: Parts, calls: list[_Once], lines: list[str]) -> list[ast.stmt]:
     """Return the statements behind the calls, with names in the place of these."""
     used = {one.step.statement: one.used for one in calls}
-    every = ((node, used.get(span_of(node, lines))) for node in parts.behind)
+    every = ((node, used.get(rewrite.span_of(node, lines))) for node in parts.behind)
     return [one for node, others in every for one in ([node] if others is None else others)]
 
 
 def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] | str:
     """Return the two loops and the calls between them, or why they cannot be written."""
-    context, node, place = program.context, parts.node, span_of(parts.node, program.context.lines)
+    context, node, place = (
+        program.context,
+        parts.node,
+        rewrite.span_of(parts.node, program.context.lines),
+    )
     if context.array_module is None or program.mpi_module is None:
         return "NumPy or MPI has no name"
     if not parts.whole:
@@ -337,7 +334,7 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
         return "the loop reads a clock, and may measure them"
     if not all(_has_form(program, one) for one in parts.talks):
         return "one call of this kind takes no list, or not of arrays"
-    if statement_at(place, context) is not node:
+    if rewrite.statement_at(place, context) is not node:
         return _in_list(parts, program)
     taken = {*program.context.identifiers}
     named = dict[Span, dict[str, str]]()
@@ -345,7 +342,7 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
     calls = [one for one in found if one is not None]
     if len(calls) < len(found) or not _is_ordered(parts, calls, context.lines):
         return "what is sent is not all there at the end of an iteration"
-    if node.body[0].lineno == node.lineno or not starts_line(place, context):
+    if node.body[0].lineno == node.lineno or not rewrite.starts_line(place, context):
         return "the loop shares its line"
     kept = used_outside(parts.targets, place, function, program)
     if parts.before or kept is not None or len(calls) > 1:
@@ -365,8 +362,8 @@ def _in_list(parts: Parts, program: Program) -> list[str] | str:
     step, text = talk.step, _text(program, talk.step)
     given = keywords(step, _PARTNERS, program)
     fixed = words(f"{step.receiver} {' '.join(given)}") & parts.targets
-    source = program.context.text(span_of(parts.node, program.context.lines))
-    alone = span_of(only, program.context.lines) == step.span and step.op is not Op.SENDRECV
+    source = program.context.text(rewrite.span_of(parts.node, program.context.lines))
+    alone = rewrite.span_of(only, program.context.lines) == step.span and step.op is not Op.SENDRECV
     if text is None or fixed or not alone or "#" in source:
         return "the list is not of what calls give alone"
     once = _Once(step, text, "", f"[{text} {parts.header}]", "", given, [])
@@ -381,7 +378,7 @@ def _body(nodes: list[ast.stmt], parts: Parts, program: Program) -> list[str]:
     texts = []
     for node in nodes:
         own = hasattr(node, "lineno") and node in parts.node.body
-        text = context.text(span_of(node, context.lines)) if own else ast.unparse(node)
+        text = context.text(rewrite.span_of(node, context.lines)) if own else ast.unparse(node)
         texts.append(inner + (text if "#" not in text else ast.unparse(node)))
     return texts
 

@@ -34,14 +34,7 @@ from advisor.source import every
 from costdb.expr import Expr, free_symbols, num, substitute
 from costdb.expr.nodes import Mod
 from costdb.records import replace
-from transforms.kit.memory import (
-    apart,
-    may_be_written,
-    plain_array,
-    reads_of,
-    same_memory,
-    written_sizes,
-)
+from transforms.kit import memory
 from transforms.kit.names import bound_in, bound_names, is_uniform, loaded_names, timed, words
 from transforms.kit.ranks import Bound, on_all_ranks, same_communicator
 from transforms.kit.rewrite import span_of, stretch, tree_of
@@ -267,7 +260,7 @@ def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
     plain = all(one.op in _ENDS and one.blocking and not one.replaces for one in acting)
     if not plain or not all(isinstance(one, _MOVES) for one in inside):
         return False
-    sizes, came = written_sizes(program), list[View | None]()
+    sizes, came = memory.written_sizes(program), list[View | None]()
     made = {one.span for one in acting if one.op is not Op.SEND}
     # a number is sent as it is read
     numbers = [one.span for one in inside if isinstance(one, Copy | Compute) and not one.target]
@@ -282,11 +275,11 @@ def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
         match step:
             case Communicate(send=sent, receive=got) if step.op in _ENDS:
                 number = sent is None or any(map(sent.span.contains, numbers))
-                if not (number or is_apart(plain_array(sent))):
+                if not (number or is_apart(memory.plain_array(sent))):
                     return False
-                came += [plain_array(got)] if got is not None and not step.pickled else []
+                came += [memory.plain_array(got)] if got is not None and not step.pickled else []
             case Copy(target=target) | Compute(target=target):
-                if not all(map(is_apart, reads_of(step) or (None,))):
+                if not all(map(is_apart, memory.reads_of(step) or (None,))):
                     if target is None:
                         return False
                     came.append(target)
@@ -295,11 +288,11 @@ def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
 
 def _is_apart(one: View, other: View | None, sizes: Mapping[str, Expr]) -> bool:
     """Return whether views share nothing, as lines told apart by numbers from either end do."""
-    if other is None or apart(one, other, sizes):
+    if other is None or memory.apart(one, other, sizes):
         return other is not None
     pairs = zip(one.region or (), other.region or (), strict=False)
     points = [(a.at, b.at) for a, b in pairs if isinstance(a, Point) and isinstance(b, Point)]
-    return same_memory(one, other) and any(a != b for a, b in points)
+    return memory.same_memory(one, other) and any(a != b for a, b in points)
 
 
 def _exchange(
@@ -342,7 +335,7 @@ def _hangs_on_others(program: Program, steps: tuple[Step, ...]) -> bool:
     inside = [one for step in steps for one in _inside(step)]
     views = [one.view for one in sent if one.view is not None]
     inside = [one for one in inside if not isinstance(one, Call | Leave)]
-    return any(may_be_written(one, view) for one in inside for view in views)
+    return any(memory.may_be_written(one, view) for one in inside for view in views)
 
 
 def _collective(

@@ -71,16 +71,7 @@ from advisor.source import Span
 from costdb.expr import Expr, ceil_div, minimum, num
 from costdb.expr.nodes import Sym
 from costdb.records import dataclass, replace
-from transforms.kit.memory import (
-    block_of,
-    blocks_fit,
-    is_whole_behind,
-    may_share,
-    plain_array,
-    reads_of,
-    same_memory,
-    written,
-)
+from transforms.kit import memory
 from transforms.kit.names import (
     argument,
     bound_in_lines,
@@ -232,7 +223,7 @@ def _by_blocks(
 
 
 def _is_plain(payload: Payload | None) -> bool:
-    view = plain_array(payload)
+    view = memory.plain_array(payload)
     return view is not None and view.is_whole and view.order is Order.C
 
 
@@ -255,14 +246,14 @@ def _used(
     for visit in function.visits():
         if visit.step == step or (root is not None and root_only(visit, step.communicator, root)):
             continue
-        if any(may_share(one, view) for one in written(visit.step) or ()):
+        if any(memory.may_share(one, view) for one in memory.written(visit.step) or ()):
             return None
-        for one in reads_of(visit.step):
+        for one in memory.reads_of(visit.step):
             if not _is_sent(one, step, view):
                 continue
-            if not one.region or not is_whole_behind(one):
+            if not one.region or not memory.is_whole_behind(one):
                 return None
-            lengths.add(block_of(one.region[0], visit, step.communicator))
+            lengths.add(memory.block_of(one.region[0], visit, step.communicator))
             found.append(one)
     (length, *others) = lengths or {None}
     if length is None or others:
@@ -279,7 +270,7 @@ def _is_sent(one: View, step: Communicate, view: View) -> bool:
     """Return whether a view is of what was broadcast, or of the object that a pickled one gave."""
     if step.pickled and one.buffer.allocation.span == step.span:
         return True
-    return same_memory(one, view)
+    return memory.same_memory(one, view)
 
 
 def _texts(program: Program, step: Communicate, used: _Used) -> tuple[str, str] | None:
@@ -289,7 +280,7 @@ def _texts(program: Program, step: Communicate, used: _Used) -> tuple[str, str] 
     extent, size = extent_of(view.region[0]), step.communicator.size
     if not is_simple(step, program) or not isinstance(first.region[0], Range):
         return None
-    if first.span < step.statement or not blocks_fit(used.length, size, extent):
+    if first.span < step.statement or not memory.blocks_fit(used.length, size, extent):
         return None
     text, whole = program.context.text(first.span), used.array.text
     if words(text) & bound_in_lines(program, step.statement.end_line + 1, first.span.start_line):
@@ -349,16 +340,16 @@ def _own_block(
         target = _target(before)
         if _is_zeroing(before, view, program):
             break
-        if target is None or not may_share(target, view):
+        if target is None or not memory.may_share(target, view):
             continue
-        if not same_memory(target, view) or block is not None:
+        if not memory.same_memory(target, view) or block is not None:
             return None
         block = target
     else:
         return None
-    if block is None or not block.region or not is_whole_behind(block):
+    if block is None or not block.region or not memory.is_whole_behind(block):
         return None
-    length = block_of(block.region[0], visit, step.communicator)
+    length = memory.block_of(block.region[0], visit, step.communicator)
     if length is None:
         return None
     # the lines between mention the array nowhere else: no alias, no call that writes to it
@@ -384,7 +375,7 @@ def _is_zeroing(step: Step, view: View, program: Program) -> bool:
             return made and buffer == view.buffer
         case Compute(target=target, value=Scalar(), what="") if target is not None:
             zeroed = _ZEROED.fullmatch(program.context.text(step.span).strip()) is not None
-            return zeroed and same_memory(target, view) and target.is_whole
+            return zeroed and memory.same_memory(target, view) and target.is_whole
     return False
 
 
@@ -404,7 +395,7 @@ def _gather_lines(
     sent = f"{program.mpi_module}.IN_PLACE" if step.in_place else text
     if extent == length * size:
         return [f"{step.receiver}.Allgather({sent}, {got.text})"]
-    if not blocks_fit(length, size, extent):
+    if not memory.blocks_fit(length, size, extent):
         return None
     end = f"len({text}) * {step.receiver}.Get_size()"
     rest = [] if step.in_place else [f"{got.text}[{end} :] = 0"]
@@ -458,9 +449,9 @@ def _own_lines(
     names, allowed = {step.send.text if step.send else ""}, [step.statement]
     around, every = function.whole, Span(1, 0, len(program.context.lines), 0)
     for visit in walk(function.body, into_calls=True):
-        for target in written(visit.step) or ():
-            if may_share(target, view):
-                same = same_memory(target, view) and len(target.region or ()) == len(extents)
+        for target in memory.written(visit.step) or ():
+            if memory.may_share(target, view):
+                same = memory.same_memory(target, view) and len(target.region or ()) == len(extents)
                 found.add(_own_line(target, visit, step.communicator) if same else None)
                 text = program.context.text(visit.step.span)
                 names |= {view.buffer.name, text.partition("[")[0].strip()}

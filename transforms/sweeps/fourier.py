@@ -48,17 +48,7 @@ from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
 from costdb.records import dataclass, only, replace
-from transforms.kit.kernels import (
-    KernelRule,
-    accesses,
-    copied,
-    displayed,
-    inner_first,
-    is_spread,
-    mapped,
-    renamed,
-    turned,
-)
+from transforms.kit import kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +80,12 @@ def _across(kernel: Kernel) -> _Across | None:
             continue
         for transform in _transforms(statement.value):
             like = _layout(transform.operand, layouts)
-            if like is None or not is_spread(like.spec, transform.axis):
+            if like is None or not kernels.is_spread(like.spec, transform.axis):
                 continue
             others = [
                 d
                 for d in range(len(like.extents))
-                if d != transform.axis and not is_spread(like.spec, d)
+                if d != transform.axis and not kernels.is_spread(like.spec, d)
             ]
             if others:
                 return _Across(place, transform.axis, others[0], like, statement.span)
@@ -108,7 +98,7 @@ def _across(kernel: Kernel) -> _Across | None:
 
 def _transforms(value: Value) -> list[Fourier]:
     """Return the transforms in a value, innermost first."""
-    return [part for part in inner_first(value) if isinstance(part, Fourier)]
+    return [part for part in kernels.inner_first(value) if isinstance(part, Fourier)]
 
 
 def _layout(value: Value, layouts: Mapping[str, DeclaredArray]) -> DeclaredArray | None:
@@ -142,8 +132,8 @@ def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
         title=f"transform along axis {found.axis} by butterflies between ranks",
         reason="pairs of ranks exchange whole parts in few messages, instead of all with all",
         span=found.span,
-        variant=kernel.with_body(mapped(kernel.body, exchanged)),
-        legality=displayed("which algorithm a transform uses is for its library to say"),
+        variant=kernel.with_body(kernels.mapped(kernel.body, exchanged)),
+        legality=kernels.displayed("which algorithm a transform uses is for its library to say"),
         edits=tuple,
     )
 
@@ -152,12 +142,14 @@ def _turned(kernel: Kernel, found: _Across) -> Proposal:
     """Propose to copy what is transformed into arrays distributed along the other axis."""
     before, after = kernel.body[: found.first], kernel.body[found.first :]
     bound = {statement.name for statement in after if isinstance(statement, Bind)}
-    used = [read.array for statement in after for read in accesses(statement)]
+    used = [read.array for statement in after for read in kernels.accesses(statement)]
     rank = len(found.like.extents)
     used = [name for name in used if name not in bound and len(kernel.extents(name)) == rank]
-    names, variant = turned(dict.fromkeys(used), found.axis, found.other, found.like, kernel)
+    names, variant = kernels.turned(
+        dict.fromkeys(used), found.axis, found.other, found.like, kernel
+    )
     made = [
-        copied(names[name], name, kernel, found.span)
+        kernels.copied(names[name], name, kernel, found.span)
         for name in names
         if _needs_elements(name, after, kernel)
     ]
@@ -166,8 +158,8 @@ def _turned(kernel: Kernel, found: _Across) -> Proposal:
         f" {found.axis}",
         reason="between transforms along the same axis nothing need be transposed",
         span=found.span,
-        variant=variant.with_body((*before, *made, *renamed(after, names))),
-        legality=displayed(
+        variant=variant.with_body((*before, *made, *kernels.renamed(after, names))),
+        legality=kernels.displayed(
             "the arrays to copy into must be declared by hand, and the results lie by the other"
             " axis for the caller"
         ),
@@ -185,4 +177,4 @@ def _needs_elements(name: str, statements: tuple[Statement, ...], kernel: Kernel
     return False
 
 
-TRANSFORM = KernelRule("ADV203", "transform-across-ranks", __doc__, propose)
+TRANSFORM = kernels.KernelRule("ADV203", "transform-across-ranks", __doc__, propose)

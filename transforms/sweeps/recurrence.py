@@ -60,20 +60,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import (
-    KernelRule,
-    accesses,
-    copied,
-    displayed,
-    is_spread,
-    mapped,
-    offered,
-    renamed,
-    safe,
-    turned,
-    unsafe,
-    with_statement,
-)
+from transforms.kit import kernels
 from transforms.kit.rewrite import fresh_name
 from transforms.loops.array_statements import edit
 
@@ -112,15 +99,19 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
         return None
     if not carried(loop):
         return None
-    used = [one for s in stores for one in accesses(s) if one.region]
+    used = [one for s in stores for one in kernels.accesses(s) if one.region]
     first = stores[0]
     spec = kernel.arrays[first.array].spec
-    along = [d for d, part in enumerate(first.region) if is_spread(spec, d) and _moves(part, loop)]
+    along = [
+        d
+        for d, part in enumerate(first.region)
+        if kernels.is_spread(spec, d) and _moves(part, loop)
+    ]
     if len(along) != 1 or any(one.array not in kernel.arrays for one in used):
         return None
     for across, part in enumerate(first.region):
         extent = kernel.extents(first.array)[across]
-        if part == Range(num(0), extent) and not is_spread(spec, across):
+        if part == Range(num(0), extent) and not kernels.is_spread(spec, across):
             alike = all(
                 len(one.region) == len(first.region)
                 and one.region[across] == part
@@ -144,7 +135,7 @@ def _moves(part: Subscript, loop: Loop) -> bool:
 
 def _names(found: _Recurrence) -> list[str]:
     names = [s.array for s in found.loop.body if isinstance(s, Store)]
-    names += [read.array for one in found.loop.body for read in accesses(one)]
+    names += [read.array for one in found.loop.body for read in kernels.accesses(one)]
     return list(dict.fromkeys(names))
 
 
@@ -162,15 +153,15 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
             return replace(node, region=region)
         return node
 
-    inner = replace(loop, body=mapped(loop.body, cut))
+    inner = replace(loop, body=kernels.mapped(loop.body, cut))
     extent = kernel.extents(found.stored)[across]
     chunks = Loop(variable, num(0), extent, width, (inner,), loop.span)
-    return offered(
+    return kernels.offered(
         kernel,
         title=f"do the recurrence in chunks of {width} along axis {across}, as a pipeline",
         reason="ranks wait for the one before them; in chunks they work at the same time",
         span=loop.span,
-        variant=kernel.with_body(with_statement(kernel.body, loop, (chunks,))),
+        variant=kernel.with_body(kernels.with_statement(kernel.body, loop, (chunks,))),
         argued=_legality(kernel, found),
         edits=partial(edit, loop, (chunks,), named),
     )
@@ -178,35 +169,37 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
 
 def _legality(kernel: Kernel, found: _Recurrence) -> Legality:
     if index_name(found.loop.variable) in kernel.observed:
-        return displayed(
+        return kernels.displayed(
             f"`{index_name(found.loop.variable)}` is used after the loop, which may not run then"
         )
     names = _names(found)
     if len(names) > 1 or set(names) & kernel.aliases:
         shown = ", ".join(f"`{name}`" for name in names)
-        return unsafe(f"results are equal if {shown} share no memory with one another")
-    return safe("every element is computed from the same elements in the same order, bit for bit")
+        return kernels.unsafe(f"results are equal if {shown} share no memory with one another")
+    return kernels.safe(
+        "every element is computed from the same elements in the same order, bit for bit"
+    )
 
 
 def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
     """Propose to copy into arrays distributed along the other axis, and back."""
     loop, written = found.loop, {s.array for s in found.loop.body if isinstance(s, Store)}
     like = kernel.arrays[found.stored]
-    others, variant = turned(_names(found), found.along, found.across, like, kernel)
-    there = [copied(others[name], name, kernel, loop.span) for name in others]
-    back = [copied(name, others[name], variant, loop.span) for name in sorted(written)]
-    inner = replace(loop, body=renamed(loop.body, others))
-    body = with_statement(kernel.body, loop, (*there, inner, *back))
+    others, variant = kernels.turned(_names(found), found.along, found.across, like, kernel)
+    there = [kernels.copied(others[name], name, kernel, loop.span) for name in others]
+    back = [kernels.copied(name, others[name], variant, loop.span) for name in sorted(written)]
+    inner = replace(loop, body=kernels.renamed(loop.body, others))
+    body = kernels.with_statement(kernel.body, loop, (*there, inner, *back))
     return Proposal(
         title=f"transpose before the recurrence and after it, so that axis {found.along} is whole",
         reason="with the axis whole on every rank no rank waits; two exchanges pay for it",
         span=loop.span,
         variant=variant.with_body(body),
-        legality=displayed(
+        legality=kernels.displayed(
             "results stay the same, but the arrays to copy into must be declared by hand"
         ),
         edits=tuple,
     )
 
 
-TRANSFORM = KernelRule("ADV202", "recurrence-across-ranks", __doc__, propose)
+TRANSFORM = kernels.KernelRule("ADV202", "recurrence-across-ranks", __doc__, propose)

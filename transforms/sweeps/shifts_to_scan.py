@@ -58,15 +58,8 @@ from advisor.numpy_table import Kind, promote
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, python_text, sym
 from costdb.records import dataclass
+from transforms.kit import rewrite
 from transforms.kit.kernels import KernelRule, along, offered, replaced, safe, unsafe
-from transforms.kit.rewrite import (
-    first_line,
-    fresh_name,
-    replace_statement,
-    span_of,
-    stands_alone,
-    statement_at,
-)
 from transforms.sweeps.windows import Window, may_share, windows
 
 _EXTENT = "axis.extent"
@@ -137,7 +130,7 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
             "every shift passes over the whole block and sends a message, once for each term of"
             " the window; a prefix scan costs the same however wide the window is"
         ),
-        span=first_line(found[0].loop.span, kernel.context),
+        span=rewrite.first_line(found[0].loop.span, kernel.context),
         variant=variant,
         argued=_legality(found, kernel),
         edits=partial(_edits, tuple((new.window, new.running) for new in rewritten), kernel),
@@ -157,7 +150,7 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     """Return a window as a scan, in the intermediate form."""
     axis, extents = window.axis, kernel.extents(window.target)
     dtype = kernel.dtype(window.target)
-    running = fresh_name("running", taken)
+    running = rewrite.fresh_name("running", taken)
     lag = _lag_of(window, extents[axis])
     source: Value = Read(window.source, whole(extents))
     scanned = extents
@@ -249,21 +242,21 @@ def _edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple[Edit,
         touched = [s for s in (window.start, window.moving, window.loop) if s is not None]
         texts = {**context.scalar_texts, _EXTENT: f"{window.source}.shape[{window.axis}]"}
         width = python_text(_lag_of(window, sym(_EXTENT)), texts)
-        if width is None or not all(stands_alone(context, s.span) for s in touched):
+        if width is None or not all(rewrite.stands_alone(context, s.span) for s in touched):
             return ()
         # equal widths may share a name; others may not, for windows may be interleaved
-        lag = lags.get(width) or fresh_name("lag", taken)
+        lag = lags.get(width) or rewrite.fresh_name("lag", taken)
         lags[width] = lag
-        ahead = fresh_name("ahead", taken)
+        ahead = rewrite.fresh_name("ahead", taken)
         reach = python_text(_ahead_of(window, sym(_LAG)), {**texts, _LAG: lag})
         if reach is None:
             return ()
         taken |= {lag, ahead} if reach != "0" else {lag}
         at_start, at_loop = _lines(window, kernel, running, (lag, width), (ahead, reach))
-        edits.append(replace_statement(window.start.span, at_start, context))
-        edits.append(replace_statement(window.loop.span, at_loop, context))
+        edits.append(rewrite.replace_statement(window.start.span, at_start, context))
+        edits.append(rewrite.replace_statement(window.loop.span, at_loop, context))
         if window.moving is not None:
-            edits.append(replace_statement(window.moving.span, [], context))
+            edits.append(rewrite.replace_statement(window.moving.span, [], context))
     return tuple(sorted(edits, key=lambda edit: edit.span))
 
 
@@ -322,7 +315,10 @@ def _lines(
     if bound is not None:
         first = f"{bound}{running}.copy()"
     elif isinstance(window.start, Bind):
-        text, node = context.text(window.start.span), statement_at(window.start.span, context)
+        text, node = (
+            context.text(window.start.span),
+            rewrite.statement_at(window.start.span, context),
+        )
         before.insert(0, ast.unparse(node) if node is not None and "\n" in text else text)
     return [*before, f"{running} = {scan}", first], behind
 
@@ -330,12 +326,12 @@ def _lines(
 def _copied_to(window: Window, kernel: Kernel) -> str | None:
     """Return what stands before the copy by rows that a sum begins with; None where none does."""
     context, span = kernel.context, window.start.span
-    match statement_at(span, context):
+    match rewrite.statement_at(span, context):
         case (
             ast.Assign(value=ast.Call(ast.Attribute(_, "copy"), args=[], keywords=[]) as made)
             | ast.AnnAssign(value=ast.Call(ast.Attribute(_, "copy"), args=[], keywords=[]) as made)
         ) if isinstance(window.start, Bind) and not window.periodic:
-            text, value = (context.text(at) for at in (span, span_of(made, context.lines)))
+            text, value = (context.text(at) for at in (span, rewrite.span_of(made, context.lines)))
             return text.removesuffix(value) if text.endswith(value) and "\n" not in text else None
     return None
 
