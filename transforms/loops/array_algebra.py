@@ -226,13 +226,11 @@ def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
 )
 def _as_floats(value: Value, kernel: Kernel) -> Iterator[Value]:
     guessed = kernel.assumed and any(one.array in kernel.shown for one in reads(value))
-    if guessed:
+    if guessed or not isinstance(value, MatMul):
         # a subscript may be truth values, too
         return
-    if isinstance(value, MatMul) and (dtype := kernels.type_of(value, kernel).dtype) in (
-        "int32",
-        "int64",
-    ):
+    dtype = kernels.type_of(value, kernel).dtype
+    if dtype in ("int32", "int64"):
         sides: Iterator[Value] = (Copy(one, "float64") for one in _chain(value))
         yield Copy(reduce(MatMul, sides), dtype)
 
@@ -679,10 +677,8 @@ def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
             return
         case _:
             return
-    (extent,), dtype = (
-        kernels.type_of(vector, kernel).extents,
-        kernels.type_of(vector, kernel).dtype,
-    )
+    found = kernels.type_of(vector, kernel)
+    (extent,), dtype = found.extents, found.dtype
     if kind_of_or_none(dtype) not in (Kind.FLOATING, Kind.INTEGER):
         return
     match where:
@@ -837,10 +833,8 @@ def _proposal(
         condition = condition.replace("to rounding", "to the rounding of float32")
     span, argued = rewrite.first_line(statement.span, kernel.context), kernels.unsafe(condition)
     if not condition:
-        argued, edits = (
-            kernels.displayed("the places come in another order, and equal elements do"),
-            tuple,
-        )
+        other_order = "the places come in another order, and equal elements do"
+        argued, edits = kernels.displayed(other_order), tuple
     made = kernels.offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
     return replace(made, of_any_rank=pattern.of_any_rank)
 

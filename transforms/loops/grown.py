@@ -111,10 +111,7 @@ def _variant(store: Store, kernel: Kernel) -> Kernel:
     """Return a kernel that stores each piece in its place, and copies all of them once."""
     assert isinstance(store.value, Called)
     old, piece = store.value.operands
-    (there,), (end,) = (
-        kernels.type_of(old, kernel).extents,
-        kernels.type_of(store.value, kernel).extents,
-    )
+    (there,), (end,) = (kernels.type_of(one, kernel).extents for one in (old, store.value))
     put = replace(store, region=(Range(there, end),), value=piece)
     body = kernels.with_statement(kernel.body, store, (put,))
     joined = f"<joined {store.array}>"
@@ -132,10 +129,8 @@ def _is_read(store: Store, kernel: Kernel) -> bool:
 def _argued(name: str, loop: ast.stmt, store: Store, kernel: Kernel) -> Legality:
     """Return why the array is the same, and of what that hangs."""
     alike = "" if _is_read(store, kernel) else ", if all that is joined has one element type"
-    block, at = rewrite.suite_at(rewrite.span_of(loop, kernel.context.lines), kernel.context) or (
-        [],
-        0,
-    )
+    whole_loop = rewrite.span_of(loop, kernel.context.lines)
+    block, at = rewrite.suite_at(whole_loop, kernel.context) or ([], 0)
     made_by = [one for one in block[:at] if _uses(one, name)]
     match made_by[-1] if made_by else None:
         case ast.Assign(value=ast.Subscript()):
@@ -160,9 +155,7 @@ def _edits(
     whole_loop = rewrite.span_of(loop, context.lines)
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
     assert isinstance(value, Called)
-    if not rewrite.stands_alone(context, whole_loop) or not rewrite.stands_alone(
-        context, store.span
-    ):
+    if not all(rewrite.stands_alone(context, one) for one in (whole_loop, store.span)):
         return ()
 
     def text(node: ast.expr) -> str:
@@ -179,10 +172,8 @@ def _edits(
         case _:
             return ()
     given, made = value.operands[1], text(piece)
-    rank, listed = (
-        len(kernels.type_of(given, kernel).extents),
-        isinstance(piece, ast.List | ast.Tuple),
-    )
+    listed = isinstance(piece, ast.List | ast.Tuple)
+    rank = len(kernels.type_of(given, kernel).extents)
     flat = function == "append" and not axis
     if rank and (listed or not isinstance(given, _COMPUTED)):
         # it may change before all are joined

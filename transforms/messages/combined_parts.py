@@ -192,10 +192,8 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     steps = {s.statement: s for s in visit.block if isinstance(s, Communicate)}
 
     def is_another(node: ast.stmt) -> bool:
-        other, alike = (
-            steps.get(rewrite.span_of(node, context.lines)),
-            (step.op, step.root, step.receiver),
-        )
+        other = steps.get(rewrite.span_of(node, context.lines))
+        alike = step.op, step.root, step.receiver
         return other is not None and (other.op, other.root, other.receiver) == alike
 
     more = list(takewhile(is_another, nodes[at + 1 :])) if step.op is Op.REDUCE else []
