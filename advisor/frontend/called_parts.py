@@ -190,10 +190,8 @@ class Calls(Parts):
         name = SAME_AS.get(name, name)
         named = {one.arg: one.value for one in keywords if one.arg}
         first = [] if base is None else [base]
-        if not (first or nodes) and (
-            of := named.pop(next(iter(PARAMETERS.get(name, ())), ""), None)
-        ):
-            nodes = [of]
+        if not (first or nodes) and name in PARAMETERS and PARAMETERS[name][0] in named:
+            nodes = [named.pop(PARAMETERS[name][0])]
         if any(one.startswith("ret") for one in named) or _of_objects(named.get("dtype")):
             # it returns several, or what may hold arrays of many lengths
             return Part(other=True)

@@ -438,10 +438,8 @@ class Parts:
             part = self.given[name]
             part.names = frozenset((name,))
             part.listed = (kind, f".{attr}") not in self.file.shown and name not in self.used
-            if self.given[name].number and not self.given[name].chosen:
+            if part.number and not part.chosen:
                 self.sure.add(name)
-            known = name in self.used or (kind, f".{attr}") in self.file.shown
-            self.given[name].listed = not known
         return self.given[name]
 
     def _subscript(self, node: ast.Subscript) -> Part:

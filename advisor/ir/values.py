@@ -448,21 +448,6 @@ def within(outer: Range | Strided, inner: Subscript) -> Subscript:
     return Strided(outer.start + low * outer.step, stop, outer.step * step)
 
 
-# Indices in equal steps: how many there are, and which of them lie in one progression.
-#
-# What is a multiple of the step is divided exactly, so that equal numbers of indices are equal
-# expressions: ``(2 * M + 1) // 2`` is ``M``, and two progressions that end one step apart differ
-# by the constant 1.
-
-
-def floor_steps(distance: Expr, step: int) -> Expr:
-    """Return how many whole steps fit a distance: ``floor(distance / step)``."""
-    if step == 1:
-        return distance
-    multiples, rest = _divided(distance, step)
-    return multiples + floor_div(rest, step)
-
-
 _SHARING = frozenset({"ravel", "reshape", "diagonal", "fliplr", "flipud", "rot90", "real", "imag"})
 """Functions whose results may share memory with their operand."""
 
@@ -480,6 +465,21 @@ def base_of(value: Value) -> str | None:
             return base_of(operand)
         case _:
             return None
+
+
+# Indices in equal steps: how many there are, and which of them lie in one progression.
+#
+# What is a multiple of the step is divided exactly, so that equal numbers of indices are equal
+# expressions: ``(2 * M + 1) // 2`` is ``M``, and two progressions that end one step apart differ
+# by the constant 1.
+
+
+def floor_steps(distance: Expr, step: int) -> Expr:
+    """Return how many whole steps fit a distance: ``floor(distance / step)``."""
+    if step == 1:
+        return distance
+    multiples, rest = _divided(distance, step)
+    return multiples + floor_div(rest, step)
 
 
 def ceil_steps(length: Expr, step: int) -> Expr:

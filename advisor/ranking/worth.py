@@ -231,7 +231,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     own = _for_any(rule, kernel, proposal)
     shared, doubtful = _overlaps(kernel, proposal.variant)
     if shared:
-        return _only_shown(finding, own, f"{shared} in common, which must not have any")
+        return _only_shown(finding, own, f"{shared} memory in common, and must not")
     if lists := kernel.given_as_lists & _changed(kernel, proposal.variant):
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
@@ -275,7 +275,7 @@ def _only_shown(finding: Finding, fix: Fix, why: str) -> Finding:
 
 
 def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
-    """Return two names that were seen to share what changed statements store; two that may."""
+    """Return which names share what changed statements store, and how that is known; which may."""
     kept = set(map(id, variant.body))
     left = (one for one in kernel.body if id(one) not in kept)
     changed = tuple(one for one in left if one not in variant.body)
@@ -292,9 +292,9 @@ def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
         if one != other and (renamed or kernel.arrays.keys() >= {one, other}):
             named = f"`{one}` and `{other}`"
             if {one, other} in kernel.overlaps or (renamed and kernel.overlaps):
-                shared = shared or f"{named} had memory in a run"
+                shared = shared or f"{named} had in a run"
             if other in moving and {one, other} in kernel.linked:
-                shared = shared or f"{named} may have memory"
+                shared = shared or f"{named} may have"
             doubtful = doubtful or named
     return shared, doubtful
 
